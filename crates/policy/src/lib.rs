@@ -1,0 +1,1 @@
+//! Rules: the ordered rule set, compiled once and evaluated without clock or I/O.

@@ -1,0 +1,1 @@
+//! Sealing a secret to the connector and opening it there (RFC 9180).

@@ -1,0 +1,3 @@
+//! The zone `approval`.
+
+fn main() {}

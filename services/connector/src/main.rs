@@ -1,0 +1,3 @@
+//! The zone `connector`.
+
+fn main() {}

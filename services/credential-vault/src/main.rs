@@ -1,0 +1,3 @@
+//! The zone `credential-vault`.
+
+fn main() {}

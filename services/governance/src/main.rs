@@ -1,0 +1,3 @@
+//! The zone `governance`.
+
+fn main() {}
