@@ -45,10 +45,8 @@ fn collect(dir: &Path, into: &mut Vec<PathBuf>) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Only our own packages, and no service: foreign messages come from prost-types.
 fn without_services(set: &FileDescriptorSet) -> FileDescriptorSet {
     let mut set = set.clone();
-    set.file.retain(|f| f.package().starts_with("exequatur."));
     for file in &mut set.file {
         file.service.clear();
     }
@@ -59,7 +57,6 @@ fn services(set: &FileDescriptorSet, rpc: &Path) -> Result<(), Box<dyn Error>> {
     for file in &set.file {
         for (position, service) in file.service.iter().enumerate() {
             let mut only = set.clone();
-            only.file.retain(|f| f.package().starts_with("exequatur."));
             for other in &mut only.file {
                 if other.name() == file.name() {
                     other.service = vec![service.clone()];
