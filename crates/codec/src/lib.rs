@@ -4,11 +4,14 @@
 use std::marker::PhantomData;
 
 use bytes::Buf as _;
+use exequatur_fault::{Fault, Reason};
 use prost::{Message, Name};
 use tonic::Status;
 use tonic::codec::{BufferSettings, Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 
 mod strict;
+#[cfg(test)]
+mod tests;
 pub use strict::{Violation, check};
 
 /// The codec of every generated server.
@@ -67,10 +70,11 @@ impl<U: Message + Default + Name> Decoder for Strict<U> {
 
     fn decode(&mut self, buf: &mut DecodeBuf<'_>) -> Result<Option<U>, Status> {
         let bytes = buf.copy_to_bytes(buf.remaining());
-        check(&U::full_name(), &bytes).map_err(|v| Status::invalid_argument(v.to_string()))?;
-        U::decode(bytes)
-            .map(Some)
-            .map_err(|_| Status::invalid_argument("the request is no valid protobuf message"))
+        check(&U::full_name(), &bytes)
+            .map_err(|v| Fault::new(Reason::InvalidRequest, v.to_string()).with("field", v.path))?;
+        U::decode(bytes).map(Some).map_err(|_| {
+            Fault::new(Reason::InvalidRequest, "the request is no valid protobuf message of this method").into()
+        })
     }
 
     fn buffer_settings(&self) -> BufferSettings {

@@ -1,3 +1,50 @@
-//! Entry.
+//! The one command runner for people and CI: `cargo xtask COMMAND`.
+//! Standard library only, so that it builds in a second on a fresh machine.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command runner talks to its terminal")]
 
-fn main() {}
+mod suites;
+mod tools;
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const USAGE: &str = "cargo xtask COMMAND
+  test [SUITE…]     install what is needed, then run all suites, or the named ones; prints the time of each
+  tools             install the pinned outside tools into .tools/
+  lint              format, clippy, protobuf lint and breaking check
+  fuzz [SECONDS]    run every fuzz target for so long each (default 60; needs a nightly toolchain)
+  deny              licences, bans and sources of all dependencies (installs cargo-deny)
+  baseline          take today's protobuf contract as the one that later ones must not break";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let root = root();
+    let result = match words.as_slice() {
+        ["test", names @ ..] => suites::test(&root, names),
+        ["lint"] => suites::test(&root, &["tools", "format", "proto", "clippy"]),
+        ["tools"] => tools::install(&root),
+        ["fuzz"] => suites::fuzz(&root, 60),
+        ["fuzz", seconds] => match seconds.parse() {
+            Ok(seconds) => suites::fuzz(&root, seconds),
+            Err(_) => Err(format!("`{seconds}` is no number of seconds")),
+        },
+        ["deny"] => suites::deny(&root),
+        ["baseline"] => suites::baseline(&root),
+        _ => Err(USAGE.to_owned()),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(text) => {
+            eprintln!("{text}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The workspace's root: two folders above this crate.
+fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors().nth(2).unwrap_or(here).to_path_buf()
+}
