@@ -1,1 +1,1 @@
-//! End-to-end tests over real processes.
+//! End-to-end tests over real processes live in `tests/tests/`; golden files in `tests/golden/`.
