@@ -1,0 +1,94 @@
+//! A rule set that was checked, with its exact bytes.
+
+use exequatur_canonical::{Digest, rule_set_digest};
+use exequatur_proto::policy::v1 as proto;
+use prost::Message as _;
+
+use crate::check;
+
+/// Largest rule set, bytes.
+pub const MAX_RULE_SET_BYTES: usize = 1 << 20;
+
+/// Why rule set bytes are not put in force. One bad rule refuses all.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PolicyError {
+    /// The bytes are larger than allowed.
+    #[error("the rule set has {0} bytes, at most 1048576 are allowed")]
+    TooLarge(usize),
+    /// The bytes do not decode, or are not the one encoding of what they decode to.
+    #[error("the rule set is not in canonical encoding")]
+    NotCanonical,
+    /// A value that no rule set may have.
+    #[error("{path}: {why}")]
+    Invalid {
+        /// Field path in the rule set.
+        path: String,
+        /// What is wrong and what is allowed.
+        why: String,
+    },
+}
+
+/// A rule set whose bytes are canonical and whose content passed every check.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RuleSet {
+    message: proto::RuleSet,
+    bytes: Vec<u8>,
+    digest: Digest,
+}
+
+impl RuleSet {
+    /// Decodes and checks rule set bytes.
+    ///
+    /// # Errors
+    /// [`PolicyError`].
+    pub fn verify(bytes: &[u8]) -> Result<Self, PolicyError> {
+        if bytes.len() > MAX_RULE_SET_BYTES {
+            return Err(PolicyError::TooLarge(bytes.len()));
+        }
+        let message = proto::RuleSet::decode(bytes).map_err(|_| PolicyError::NotCanonical)?;
+        if message.encode_to_vec() != bytes {
+            return Err(PolicyError::NotCanonical);
+        }
+        check::rule_set(&message)?;
+        Ok(Self { message, bytes: bytes.to_vec(), digest: rule_set_digest(bytes) })
+    }
+
+    /// The decoded rule set.
+    #[must_use]
+    pub const fn message(&self) -> &proto::RuleSet {
+        &self.message
+    }
+
+    /// The exact bytes it was made from.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The rule set digest of the bytes.
+    #[must_use]
+    pub const fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// What is allowed but most likely not meant, for `policy check`.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        let mut out = Vec::new();
+        let mut catches_all: Option<&str> = None;
+        for rule in &self.message.rules {
+            if let Some(id) = catches_all {
+                out.push(format!("rule `{}` is never reached: rule `{id}` matches every tool", rule.id));
+            } else if rule.args_match.is_empty() && matches!(rule.tool.as_str(), "*" | "**") {
+                catches_all = Some(&rule.id);
+                if rule.verdict() == proto::Verdict::AutoApprove {
+                    out.push(format!("rule `{}` approves every tool that no rule before it names", rule.id));
+                }
+            }
+        }
+        if self.message.mode() == proto::Mode::Observe && self.message.observe_irreversible {
+            out.push("observe mode lets through even what cannot be undone".to_owned());
+        }
+        out
+    }
+}
