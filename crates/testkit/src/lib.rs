@@ -1,1 +1,31 @@
-//! Real planes for tests: certificates, processes, providers, raw peers. Never linked by a product program.
+//! Real planes for tests: `exequatur dev` as a process, its CLI, its providers' log and faults.
+//! Never linked by a product program.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test kit stops the test at once"
+)]
+
+mod cli;
+mod plane;
+mod provider;
+
+pub use cli::Output;
+pub use plane::{Plane, Ready, program};
+pub use provider::Providers;
+
+use std::time::{Duration, Instant};
+
+/// Polls until `ready` gives a value; panics with `what` after `limit`.
+pub fn eventually<T>(what: &str, limit: Duration, mut ready: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(value) = ready() {
+            return value;
+        }
+        assert!(start.elapsed() < limit, "{what}: not within {limit:?}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
