@@ -115,8 +115,7 @@ fn subject_line(subject: &Placed<'_>) -> Result<String, PrepareError> {
 
 /// Whether some reader would decode a part of the text: `=?charset?B or Q?…?=`.
 fn holds_encoded_word(text: &str) -> bool {
-    let mut parts = text.split("=?").skip(1);
-    parts.any(|rest| {
+    text.match_indices("=?").filter_map(|(at, opening)| text.get(at + opening.len()..)).any(|rest| {
         let mut fields = rest.splitn(3, '?');
         let charset = fields.next().unwrap_or_default();
         let kind = fields.next().unwrap_or_default();

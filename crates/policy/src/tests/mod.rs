@@ -1,0 +1,23 @@
+//! Tests over whole rule files.
+
+mod files;
+mod page;
+mod rules;
+
+use exequatur_canonical::{Object, read_arguments};
+
+use crate::{Compiled, Evaluation, Verdict, evaluate, file};
+
+pub(crate) fn args(text: &str) -> Object {
+    read_arguments(text.as_bytes()).unwrap()
+}
+
+/// Evaluates an irreversible action.
+pub(crate) fn ask(rules: &str, tool: &str, arguments: &str) -> Evaluation {
+    let set = file::read(rules).unwrap();
+    evaluate(&Compiled::new(&set), tool, &args(arguments), true)
+}
+
+pub(crate) fn says(rules: &str, tool: &str, arguments: &str) -> Verdict {
+    ask(rules, tool, arguments).verdict
+}
