@@ -199,3 +199,29 @@ fn mistakes_are_named_with_line_and_nearest_word() {
     assert!(error(&SMS.replace("reversible: false\n", "")).message.contains("`reversible` is missing"));
     assert!(error(&SMS.replace("http:", "htp:")).message.contains("one of `http` and `smtp`"));
 }
+
+/// docs/reference/tool-definition.md: each file, its arguments and the request they become.
+#[test]
+fn every_example_of_the_reference_page_holds() {
+    let page = include_str!("../../../docs/reference/tool-definition.md");
+    let mut blocks: Vec<(String, String)> = Vec::new();
+    let mut open: Option<(String, String)> = None;
+    for line in page.lines() {
+        match (&mut open, line.strip_prefix("```")) {
+            (None, Some(kind)) => open = Some((kind.to_owned(), String::new())),
+            (Some(_), Some(_)) => blocks.extend(open.take()),
+            (Some((_, text)), None) => {
+                text.push_str(line);
+                text.push('\n');
+            }
+            (None, None) => {}
+        }
+    }
+    assert_eq!(blocks.len(), 9);
+    for three in blocks.chunks(3) {
+        let [(_, file), (_, arguments), (_, request)] = three else { panic!() };
+        let d = read(file).unwrap();
+        let a = freeze_action(d.tool(), arguments.trim().as_bytes(), "", Some(d.digest().as_bytes())).unwrap();
+        assert_eq!(request_text(&prepare(&d, &a).unwrap()), request.trim_end());
+    }
+}

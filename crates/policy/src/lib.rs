@@ -8,6 +8,7 @@
         clippy::expect_used,
         clippy::indexing_slicing,
         clippy::panic,
+        clippy::string_slice,
         reason = "tests may stop at once"
     )
 )]
