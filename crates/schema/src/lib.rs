@@ -92,7 +92,7 @@ impl Schema {
         self.validator.validate(json).map_err(|error| Violation {
             pointer: if named { error.instance_path().as_str().to_owned() } else { String::new() },
             message: if named {
-                error.masked().to_string()
+                short(error.masked().to_string())
             } else {
                 format!("breaks `{}` of the schema", error.schema_path().as_str())
             },
@@ -120,4 +120,15 @@ impl Schema {
             _ => Vec::new(),
         }
     }
+}
+
+/// Names in a message may be as long as the arguments.
+fn short(mut message: String) -> String {
+    const MAX: usize = 512;
+    if message.len() > MAX {
+        let end = (0..=MAX).rev().find(|at| message.is_char_boundary(*at)).unwrap_or(0);
+        message.truncate(end);
+        message.push('…');
+    }
+    message
 }

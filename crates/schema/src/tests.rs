@@ -28,6 +28,13 @@ fn a_violation_names_the_path_and_not_the_value() {
 }
 
 #[test]
+fn a_message_is_short_however_long_the_names_are() {
+    let s = schema(r#"{"properties":{"a":{}},"additionalProperties":false}"#);
+    let v = s.validate(&args(&format!(r#"{{"{}":1}}"#, "é".repeat(100_000)))).unwrap_err();
+    assert!(v.message.len() < 600 && v.message.contains('é'), "{}", v.message.len());
+}
+
+#[test]
 fn the_first_violation_is_always_the_same() {
     let text = r#"{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"},"c":{"type":"string"}},"required":["d","e"]}"#;
     let value = args(r#"{"c":1,"b":1,"a":1}"#);

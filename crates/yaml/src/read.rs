@@ -8,6 +8,8 @@ use crate::number::{Looks, looks_like};
 use crate::{FileError, Kind, MAX_BYTES, Node, Place};
 
 const MAX_DEPTH: usize = 40;
+/// Most keys of one mapping; keys are compared with each other.
+const MAX_KEYS: usize = 4096;
 
 enum Open {
     List(Place, Vec<Node>),
@@ -98,6 +100,9 @@ fn add(stack: &mut [Open], root: &mut Option<Node>, node: Node) -> Result<(), Fi
                 };
                 if entries.iter().any(|(_, other, _)| *other == name) {
                     return Err(node.place.error(format!("the key `{}` stands twice", name.escape_debug())));
+                }
+                if entries.len() >= MAX_KEYS {
+                    return Err(node.place.error(format!("a mapping has at most {MAX_KEYS} keys")));
                 }
                 *key = Some((node.place, name));
             }

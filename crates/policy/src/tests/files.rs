@@ -79,6 +79,15 @@ fn warnings_tell_what_is_most_likely_not_meant() {
     assert!(set.warnings()[1].contains("never reached"));
     let set = file::read("rules:\n  - {tool: a, action: deny}\n  - {tool: '*', action: require_human}\n").unwrap();
     assert!(set.warnings().is_empty());
+    let url = |pattern: &str, action: &str| {
+        let text = format!("rules:\n  - {{tool: a, args_match: {{url: '{pattern}'}}, action: {action}}}\n");
+        file::read(&text).unwrap().warnings()
+    };
+    for pattern in ["https://docs.example.org*", "https://*", "https://docs.*/x"] {
+        assert!(url(pattern, "auto_approve")[0].contains("more than one host"), "{pattern}");
+        assert!(url(pattern, "deny").is_empty());
+    }
+    assert!(url("https://*.example.org/*", "auto_approve").is_empty());
 }
 
 #[test]
