@@ -86,7 +86,8 @@ where
         let shared = Arc::clone(&self.shared);
         Box::pin(async move {
             let path = request.uri().path().to_owned();
-            match shared.admit(&path, &request).await {
+            let seen = Seen::of(&request);
+            match shared.admit(&path, seen).await {
                 Ok(caller) => {
                     tracing::debug!(method = %path, caller = %caller.id, "call");
                     request.extensions_mut().insert(caller);
@@ -98,6 +99,23 @@ where
                 }
             }
         })
+    }
+}
+
+/// What the layer looks at, taken out of the request, whose body is not `Sync`.
+struct Seen {
+    query: bool,
+    peer: Result<Option<Peer>, Fault>,
+    bearer: Option<Result<String, Denied>>,
+}
+
+impl Seen {
+    fn of(request: &Request<Body>) -> Self {
+        Self {
+            query: request.uri().query().is_some(),
+            peer: peer_from_extensions(request.extensions()),
+            bearer: bearer(request),
+        }
     }
 }
 
@@ -114,17 +132,16 @@ impl Denied {
 }
 
 impl Shared {
-    async fn admit(&self, path: &str, request: &Request<Body>) -> Result<Caller, Denied> {
+    async fn admit(&self, path: &str, seen: Seen) -> Result<Caller, Denied> {
         // An exact match or nothing: `//x`, a missing slash, other case or a query are no methods.
-        if request.uri().query().is_some() {
+        if seen.query {
             return Err(Denied::new(Reason::NotFound, "a method path has no query", ""));
         }
         let Some(rule) = self.table.rule(path) else {
             return Err(Denied::new(Reason::NotFound, "no such method", ""));
         };
-        let peer = peer_from_extensions(request.extensions())
-            .map_err(|fault| Denied { fault, caller: String::new(), tenant: None })?;
-        if let (Rule::Kinds(kinds), Some(bearer)) = (rule, bearer(request))
+        let peer = seen.peer.map_err(|fault| Denied { fault, caller: String::new(), tenant: None })?;
+        if let (Rule::Kinds(kinds), Some(bearer)) = (rule, seen.bearer)
             && kinds.contains(&CallerKind::RunToken)
         {
             return self.by_token(&bearer?, peer.as_ref()).await;

@@ -181,7 +181,7 @@ async fn start<C: DeserializeOwned + SectionNames>(name: &'static str) -> Result
         ca: common.tls.ca.clone(),
     };
     let tls = Tls::load(&files, &common.realm)?;
-    let own = tls.id();
+    let own = tls.own_id().ok_or_else(|| Failure::Configuration("the zone has no certificate".to_owned()))?;
     if !matches!(own.principal(), Principal::Zone(zone) if zone.as_str() == name) {
         return Err(Failure::Starting(Fault::new(
             Reason::Unauthenticated,
