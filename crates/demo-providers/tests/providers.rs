@@ -139,7 +139,7 @@ fn crm_and_files_ask_for_their_token() {
     let providers = Providers::start();
     assert!(providers.exchange("http", CRM).contains("Ada Example"));
     assert!(providers.exchange("http", &CRM.replace("crm-token", "other")).starts_with("HTTP/1.1 401"));
-    assert!(providers.exchange("http", &CRM.replace("117", "999")).starts_with("HTTP/1.1 404"));
+    assert!(providers.exchange("http", &CRM.replace("117", "missing-1")).starts_with("HTTP/1.1 404"));
     let delete = CRM.replace("GET /contacts/117", "DELETE /files/a%20b").replace("crm-token", "files-token");
     assert!(providers.exchange("http", &delete).contains("a b"));
 }

@@ -1,0 +1,209 @@
+//! `credential`: values are sealed to the connector before they leave this program; they are read from a file or
+//! standard input, never from an argument.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use clap::{Args as ClapArgs, Subcommand};
+use exequatur_catalog_client::catalog_service_client::CatalogServiceClient;
+use exequatur_proto::credential::v1::{
+    Credential, GetCredentialRequest, ListCredentialsRequest, PutCredentialRequest, RemoveCredentialRequest,
+    SealContext,
+};
+use exequatur_proto::definition::v1::Attestation;
+use exequatur_proto::trust::v1::Purpose;
+use serde_json::{Value, json};
+use tonic::Code;
+use tonic::transport::Channel;
+use zeroize::Zeroizing;
+
+use super::App;
+use super::plan::hex;
+use crate::connect::{Plane, Zone, request};
+use crate::failure::Failure;
+use crate::text::{self, Table};
+
+/// Largest value.
+const LIMIT: usize = 64 * 1024 - 256;
+
+/// Arguments of `credential`.
+#[derive(ClapArgs, Debug)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Adds a version.
+    Put(Put),
+    /// Adds a version to a credential that has one.
+    Rotate(Put),
+    /// The catalog; never a value.
+    List,
+    /// Removes a credential with all versions.
+    Remove {
+        /// Its name.
+        name: String,
+    },
+}
+
+#[derive(ClapArgs, Debug)]
+struct Put {
+    /// Its name.
+    name: String,
+    /// Where the value is; `-` is standard input. One line end at the end is not part of it.
+    #[arg(long, value_name = "FILE")]
+    file: PathBuf,
+}
+
+/// Runs the command.
+pub(crate) async fn run(args: Args, app: &App) -> Result<u8, Failure> {
+    let plane = Plane::operator(&app.global)?;
+    match args.command {
+        Command::Put(args) => {
+            let value = read(&args.file)?;
+            let version = put(&plane, &args.name, &value, false).await?;
+            say(&args.name, version, app);
+        }
+        Command::Rotate(args) => {
+            let value = read(&args.file)?;
+            let version = put(&plane, &args.name, &value, true).await?;
+            say(&args.name, version, app);
+        }
+        Command::List => list(&plane, app).await?,
+        Command::Remove { name } => {
+            let message = RemoveCredentialRequest { tenant: plane.tenant.clone(), credential: name.clone() };
+            client(&plane)?.remove_credential(request(message)).await?;
+            app.output.value(&json!({"credential": name}), || format!("{} removed", text::escape(&name)));
+        }
+    }
+    Ok(0)
+}
+
+fn client(plane: &Plane) -> Result<CatalogServiceClient<Channel>, Failure> {
+    Ok(CatalogServiceClient::new(plane.channel(Zone::CredentialVault)?))
+}
+
+fn say(name: &str, version: u64, app: &App) {
+    app.output.value(&json!({"credential": name, "version": version}), || {
+        format!("{} version {version}", text::escape(name))
+    });
+}
+
+fn read(file: &Path) -> Result<Zeroizing<Vec<u8>>, Failure> {
+    // Reserved at once, so that no growth leaves copies behind.
+    let mut value = Zeroizing::new(Vec::with_capacity(LIMIT + 2));
+    let limit = u64::try_from(LIMIT + 2).unwrap_or(u64::MAX);
+    let read = if file == Path::new("-") {
+        std::io::stdin().lock().take(limit).read_to_end(&mut value)
+    } else {
+        std::fs::File::open(file).and_then(|file| file.take(limit).read_to_end(&mut value))
+    };
+    read.map_err(|e| Failure::usage(format!("cannot read the value from `{}`: {e}", file.display())))?;
+    if value.last() == Some(&b'\n') {
+        value.pop();
+        if value.last() == Some(&b'\r') {
+            value.pop();
+        }
+    }
+    if value.is_empty() {
+        return Err(Failure::bad_input("the value is empty"));
+    }
+    if value.len() > LIMIT {
+        return Err(Failure::bad_input(format!("the value is longer than {LIMIT} bytes")));
+    }
+    Ok(value)
+}
+
+/// Seals a value to the connector's key of the trust bundle and adds it as the next version.
+pub(crate) async fn put(plane: &Plane, name: &str, value: &[u8], must_exist: bool) -> Result<u64, Failure> {
+    let mut client = client(plane)?;
+    let message = GetCredentialRequest { tenant: plane.tenant.clone(), credential: name.to_owned() };
+    let newest = match client.get_credential(request(message)).await {
+        Ok(response) => response.into_inner().credential.map_or(0, |credential| credential.version),
+        Err(status) if status.code() == Code::NotFound && !must_exist => 0,
+        Err(status) => return Err(status.into()),
+    };
+    if must_exist && newest == 0 {
+        return Err(Failure::bad_input(format!("`{name}` has no version yet: use `credential put`")));
+    }
+    let version = newest.saturating_add(1);
+    let connector = format!("spiffe://{}/zone/connector", plane.realm);
+    let recipient = plane
+        .trust
+        .key(&connector, Purpose::Seal, None)
+        .ok_or_else(|| Failure::failed("STATEMENT_INVALID", "the trust bundle holds no sealing key of the connector"))?;
+    let context = SealContext {
+        realm: plane.realm.clone(),
+        tenant: plane.tenant.clone(),
+        credential: name.to_owned(),
+        version,
+    };
+    let sealed = seal(&recipient, &context, value)?;
+    let message = PutCredentialRequest {
+        tenant: plane.tenant.clone(),
+        credential: name.to_owned(),
+        version,
+        value: Some(sealed),
+    };
+    Ok(client.put_credential(request(message)).await?.into_inner().version)
+}
+
+async fn list(plane: &Plane, app: &App) -> Result<(), Failure> {
+    let mut client = client(plane)?;
+    let mut credentials = Vec::new();
+    let mut page_token = String::new();
+    loop {
+        let message = ListCredentialsRequest { tenant: plane.tenant.clone(), page_size: 200, page_token };
+        let page = client.list_credentials(request(message)).await?.into_inner();
+        credentials.extend(page.credentials);
+        page_token = page.next_page_token;
+        if page_token.is_empty() {
+            break;
+        }
+    }
+    let items: Vec<Value> = credentials.iter().map(value).collect();
+    app.output.list(&json!({"credentials": items}), &items, || {
+        let mut table = Table::new(&["credential", "version", "tools", "updated"]);
+        for credential in &credentials {
+            let tools: Vec<&str> = credential.pins.iter().map(|pin| pin.tool.as_str()).collect();
+            let version = match credential.version {
+                0 => "no value yet".to_owned(),
+                version => version.to_string(),
+            };
+            let updated = text::instant(credential.updated_at.as_ref()).unwrap_or_default();
+            table.row([credential.credential.clone(), version, tools.join(", "), updated]);
+        }
+        table.render("no credentials")
+    });
+    Ok(())
+}
+
+fn value(credential: &Credential) -> Value {
+    let tools: Vec<&str> = credential.pins.iter().map(|pin| pin.tool.as_str()).collect();
+    let pins: Vec<Value> = credential
+        .pins
+        .iter()
+        .map(|pin| {
+            let attestation = match pin.attestation() {
+                Attestation::Auto => "auto",
+                Attestation::Reservation => "reservation",
+                Attestation::Unspecified => "unknown",
+            };
+            json!({"tool": pin.tool, "tool_digest": hex(&pin.tool_digest), "destination": pin.destination,
+                "attestation": attestation})
+        })
+        .collect();
+    json!({
+        "credential": credential.credential,
+        "version": credential.version,
+        "tools": tools,
+        "pins": pins,
+        "updated_at": text::instant(credential.updated_at.as_ref()),
+    })
+}
+
+fn seal(_recipient: &exequatur_proto::trust::v1::PublicKey, _context: &SealContext, _value: &[u8]) -> Result<exequatur_proto::credential::v1::SealedValue, Failure> {
+    Err(Failure::failed("INTERNAL", "sealing is not there yet"))
+}
