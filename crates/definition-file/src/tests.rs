@@ -225,3 +225,20 @@ fn every_example_of_the_reference_page_holds() {
         assert_eq!(request_text(&prepare(&d, &a).unwrap()), request.trim_end());
     }
 }
+
+/// The demo's tool files stand with placeholders that the demo fills in.
+#[test]
+fn the_tool_files_of_the_demo_are_right() {
+    let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/demo/tools");
+    let mut tools: Vec<String> = Vec::new();
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        let mut text = std::fs::read_to_string(&path).unwrap();
+        for (name, value) in [("HTTP_PORT", "8080"), ("SMTP_PORT", "2525"), ("SMS_ACCOUNT", "AC1")] {
+            text = text.replace(&format!("${{{name}}}"), value);
+        }
+        tools.push(read(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display())).tool().to_owned());
+    }
+    tools.sort();
+    assert_eq!(tools, ["crm.read", "files.delete", "mail.send", "sms.send"]);
+}
