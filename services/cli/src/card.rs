@@ -63,7 +63,10 @@ impl Card {
         for (action, listed) in approval.actions.iter().zip(&header.action_digests) {
             let computed = CardAction::compute(action, trust)?;
             if computed.digest != *listed {
-                return Err(broken(&format!("action {}", action.index), "its bytes are not those that the header lists"));
+                return Err(broken(
+                    &format!("action {}", action.index),
+                    "its bytes are not those that the header lists",
+                ));
             }
             actions.push(computed);
         }
@@ -140,7 +143,9 @@ impl CardAction {
         let message = definition.message();
         let last_approved = match action.last_approved.as_slice() {
             [] => None,
-            bytes => Some(display::action_text(&verify_action(bytes).map_err(|e| broken(&what, &e.to_string()))?)),
+            bytes => {
+                Some(display::action_text(&verify_action(bytes).map_err(|e| broken(&what, &e.to_string()))?))
+            }
         };
         Ok(Self {
             index: action.index,
@@ -208,7 +213,11 @@ impl CardAction {
         card.push_str("  Request\n");
         card.push_str(&indent(&indent(&self.request)));
         if let Some(last) = &self.last_approved {
-            let same = if *last == self.text { "  Same as last approved\n" } else { "  Last approved of this tool\n" };
+            let same = if *last == self.text {
+                "  Same as last approved\n"
+            } else {
+                "  Last approved of this tool\n"
+            };
             card.push_str(same);
             if *last != self.text {
                 card.push_str(&indent(&indent(last)));
@@ -251,7 +260,9 @@ fn nature(definition: &ToolDefinition) -> String {
 }
 
 fn action_warnings(action: &FrozenAction, definition: &ToolDefinition) -> Vec<Warning> {
-    let names = exequatur_schema::Schema::compile(&definition.input_schema).ok().map(|schema| schema.property_names());
+    let names = exequatur_schema::Schema::compile(&definition.input_schema)
+        .ok()
+        .map(|schema| schema.property_names());
     display::warnings_for_action(action, names.as_deref())
 }
 
@@ -269,7 +280,9 @@ fn warnings_json(warnings: &[Warning]) -> Value {
 fn warnings_text(warnings: &[Warning]) -> String {
     warnings
         .iter()
-        .map(|w| format!("  ! {} {}: {}\n", w.code.as_str(), text::escape(&w.place), text::escape(&w.message)))
+        .map(|w| {
+            format!("  ! {} {}: {}\n", w.code.as_str(), text::escape(&w.place), text::escape(&w.message))
+        })
         .collect()
 }
 

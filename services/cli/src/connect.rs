@@ -26,7 +26,8 @@ pub(crate) enum Zone {
 
 impl Zone {
     /// All zones.
-    pub(crate) const ALL: [Self; 4] = [Self::Governance, Self::Approval, Self::CredentialVault, Self::Connector];
+    pub(crate) const ALL: [Self; 4] =
+        [Self::Governance, Self::Approval, Self::CredentialVault, Self::Connector];
 
     /// Its name.
     pub(crate) const fn name(self) -> &'static str {
@@ -109,7 +110,9 @@ impl Plane {
 
     /// The identity in use.
     pub(crate) fn identity(&self) -> Result<&Identity, Failure> {
-        self.identity.as_ref().ok_or_else(|| Failure::usage("this needs a certificate: say --cert FILE --key FILE"))
+        self.identity
+            .as_ref()
+            .ok_or_else(|| Failure::usage("this needs a certificate: say --cert FILE --key FILE"))
     }
 
     /// SPIFFE ID of the identity in use.
@@ -120,8 +123,9 @@ impl Plane {
 
 /// The trust bundle of a context.
 pub(crate) fn trust(bundle: &Path, root_key: &Path) -> Result<Trust, Failure> {
-    Trust::load(bundle, root_key)
-        .map_err(|e| Failure::failed("STATEMENT_INVALID", format!("the trust bundle `{}`: {e}", bundle.display())))
+    Trust::load(bundle, root_key).map_err(|e| {
+        Failure::failed("STATEMENT_INVALID", format!("the trust bundle `{}`: {e}", bundle.display()))
+    })
 }
 
 /// A request with a deadline.

@@ -77,7 +77,9 @@ impl Context {
         let file = match named(global) {
             Some(file) => file,
             None => active_ready_file().ok_or_else(|| {
-                Failure::usage("no context: start `exequatur dev`, or say --ready-file FILE or EXEQUATUR_CONTEXT")
+                Failure::usage(
+                    "no context: start `exequatur dev`, or say --ready-file FILE or EXEQUATUR_CONTEXT",
+                )
             })?,
         };
         Self::read(&file)

@@ -109,7 +109,9 @@ pub(crate) const fn exit_of(reason: Reason) -> u8 {
         | Reason::LimitExceeded
         | Reason::TooLargeToShow
         | Reason::NotCanonical => BAD_INPUT,
-        Reason::Unauthenticated | Reason::TokenInvalid | Reason::RunRevoked | Reason::RunExpired => UNAUTHENTICATED,
+        Reason::Unauthenticated | Reason::TokenInvalid | Reason::RunRevoked | Reason::RunExpired => {
+            UNAUTHENTICATED
+        }
         Reason::CallerNotAllowed
         | Reason::TenantNotAllowed
         | Reason::NotASubset

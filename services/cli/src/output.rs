@@ -21,7 +21,8 @@ pub(crate) struct Output {
 impl Output {
     /// The outputs of this process.
     pub(crate) fn new(format: Format, quiet: bool) -> Self {
-        let color = std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()) && std::io::stderr().is_terminal();
+        let color =
+            std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()) && std::io::stderr().is_terminal();
         Self { format, quiet, color }
     }
 

@@ -148,7 +148,10 @@ mod tests {
 
     fn answers(input: &str) -> String {
         let mut out = Vec::new();
-        pump(BufReader::with_capacity(3, input.as_bytes()), &mut out, |line| format!("<{}>", String::from_utf8_lossy(line))).unwrap();
+        pump(BufReader::with_capacity(3, input.as_bytes()), &mut out, |line| {
+            format!("<{}>", String::from_utf8_lossy(line))
+        })
+        .unwrap();
         String::from_utf8(out).unwrap()
     }
 

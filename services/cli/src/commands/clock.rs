@@ -36,6 +36,7 @@ pub(crate) async fn run(args: Args, app: &App) -> Result<u8, Failure> {
     let mut client = ClockServiceClient::new(plane.channel(zone)?);
     let now = client.acknowledge_clock(request(AcknowledgeClockRequest {})).await?.into_inner().now;
     let now = text::instant(now.as_ref()).unwrap_or_default();
-    app.output.value(&json!({"zone": zone.name(), "now": now}), || format!("{} goes on at {now}", zone.name()));
+    app.output
+        .value(&json!({"zone": zone.name(), "now": now}), || format!("{} goes on at {now}", zone.name()));
     Ok(0)
 }

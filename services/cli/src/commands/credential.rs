@@ -130,10 +130,9 @@ pub(crate) async fn put(plane: &Plane, name: &str, value: &[u8], must_exist: boo
     }
     let version = newest.saturating_add(1);
     let connector = format!("spiffe://{}/zone/connector", plane.realm);
-    let recipient = plane
-        .trust
-        .key(&connector, Purpose::Seal, None)
-        .ok_or_else(|| Failure::failed("STATEMENT_INVALID", "the trust bundle holds no sealing key of the connector"))?;
+    let recipient = plane.trust.key(&connector, Purpose::Seal, None).ok_or_else(|| {
+        Failure::failed("STATEMENT_INVALID", "the trust bundle holds no sealing key of the connector")
+    })?;
     let context = SealContext {
         realm: plane.realm.clone(),
         tenant: plane.tenant.clone(),
@@ -204,6 +203,10 @@ fn value(credential: &Credential) -> Value {
     })
 }
 
-fn seal(_recipient: &exequatur_proto::trust::v1::PublicKey, _context: &SealContext, _value: &[u8]) -> Result<exequatur_proto::credential::v1::SealedValue, Failure> {
+fn seal(
+    _recipient: &exequatur_proto::trust::v1::PublicKey,
+    _context: &SealContext,
+    _value: &[u8],
+) -> Result<exequatur_proto::credential::v1::SealedValue, Failure> {
     Err(Failure::failed("INTERNAL", "sealing is not there yet"))
 }

@@ -6,8 +6,8 @@ use std::io::IsTerminal as _;
 use clap::{Args as ClapArgs, Subcommand};
 use exequatur_inbox_client::inbox_service_client::InboxServiceClient;
 use exequatur_proto::approval::v1::{
-    Approval, ApprovalState, Approve, DecideRequest, GetApprovalRequest, ListApprovalsRequest, Reject, ShownAction,
-    decide_request::Answer,
+    Approval, ApprovalState, Approve, DecideRequest, GetApprovalRequest, ListApprovalsRequest, Reject,
+    ShownAction, decide_request::Answer,
 };
 use serde_json::{Value, json};
 use tonic::transport::Channel;
@@ -124,8 +124,11 @@ impl Desk {
 
     async fn list(&mut self, args: List, app: &App) -> Result<u8, Failure> {
         let state = if args.all { ApprovalState::Unspecified } else { ApprovalState::Pending };
-        let message =
-            ListApprovalsRequest { page_size: args.page_size, page_token: args.page_token, state: state.into() };
+        let message = ListApprovalsRequest {
+            page_size: args.page_size,
+            page_token: args.page_token,
+            state: state.into(),
+        };
         let page = self.client.list_approvals(request(message)).await?.into_inner();
         let cards = self.cards(page.approvals)?;
         let items: Vec<Value> = cards.iter().map(Card::to_json).collect();
@@ -146,7 +149,13 @@ impl Desk {
     }
 
     /// Sends an answer over the digests of what was shown.
-    async fn decide(&mut self, approval: String, answer: Answer, sure: &Sure, app: &App) -> Result<u8, Failure> {
+    async fn decide(
+        &mut self,
+        approval: String,
+        answer: Answer,
+        sure: &Sure,
+        app: &App,
+    ) -> Result<u8, Failure> {
         let card = self.card(approval).await?;
         if let Some(expected) = &sure.plan_digest
             && *expected != card.digest.to_string()

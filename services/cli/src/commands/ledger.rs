@@ -55,7 +55,18 @@ pub(crate) async fn run(args: Args, app: &App) -> Result<u8, Failure> {
 pub(crate) async fn export(_plane: &Plane, _out: &Path) -> Result<Map<String, Value>, Failure> {
     Err(Failure::failed("X", "x"))
 }
-pub(crate) struct Report { pub(crate) valid: bool, pub(crate) first_fault: Option<String>, pub(crate) summary: String, pub(crate) root_key_fingerprint: String }
-pub(crate) fn check(_file: &Path, _root_key: &Path) -> Result<Report, Failure> { Err(Failure::failed("X", "x")) }
-fn verify(_file: &Path, _root_key: &Path, _app: &App) -> Result<u8, Failure> { Err(Failure::failed("X", "x")) }
-fn export_text(_: &Path, _: &Map<String, Value>) -> String { String::new() }
+pub(crate) struct Report {
+    pub(crate) valid: bool,
+    pub(crate) first_fault: Option<String>,
+    pub(crate) summary: String,
+    pub(crate) root_key_fingerprint: String,
+}
+pub(crate) fn check(_file: &Path, _root_key: &Path) -> Result<Report, Failure> {
+    Err(Failure::failed("X", "x"))
+}
+fn verify(_file: &Path, _root_key: &Path, _app: &App) -> Result<u8, Failure> {
+    Err(Failure::failed("X", "x"))
+}
+fn export_text(_: &Path, _: &Map<String, Value>) -> String {
+    String::new()
+}

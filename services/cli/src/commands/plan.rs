@@ -7,8 +7,8 @@ use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use exequatur_fault::{Fault, Reason};
 use exequatur_plan_client::plan_service_client::PlanServiceClient;
 use exequatur_proto::plan::v1::{
-    Action, ActionState, CancelPlanRequest, GetPlanRequest, Plan, PlanState, ProposePlanRequest, ReleaseActionRequest,
-    Resolution, ResolveActionRequest, ToolCall, WatchPlanRequest,
+    Action, ActionState, CancelPlanRequest, GetPlanRequest, Plan, PlanState, ProposePlanRequest,
+    ReleaseActionRequest, Resolution, ResolveActionRequest, ToolCall, WatchPlanRequest,
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -178,7 +178,10 @@ impl Door {
             match tokio::time::timeout(step, self.follow(&mut plan)).await {
                 Ok(Err(status)) => {
                     let fault = Fault::from_status(&status);
-                    if !matches!(fault.reason(), Reason::Unavailable | Reason::DeadlineExceeded | Reason::Internal) {
+                    if !matches!(
+                        fault.reason(),
+                        Reason::Unavailable | Reason::DeadlineExceeded | Reason::Internal
+                    ) {
                         return Err(fault.into());
                     }
                     tokio::time::sleep(Duration::from_millis(200)).await;

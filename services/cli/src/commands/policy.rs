@@ -76,7 +76,8 @@ pub(crate) async fn run(args: Args, app: &App) -> Result<u8, Failure> {
 /// The rule set of a file.
 pub(crate) fn read(file: &Path) -> Result<RuleSet, Failure> {
     let name = file.display();
-    let yaml = std::fs::read_to_string(file).map_err(|e| Failure::usage(format!("cannot read `{name}`: {e}")))?;
+    let yaml =
+        std::fs::read_to_string(file).map_err(|e| Failure::usage(format!("cannot read `{name}`: {e}")))?;
     exequatur_policy::file::read(&yaml).map_err(|e| Failure::bad_input(format!("rule file `{name}`: {e}")))
 }
 
@@ -95,9 +96,12 @@ pub(crate) async fn put(plane: &Plane, rules: &RuleSet) -> Result<String, Failur
     let message = ApplyRuleSetRequest { tenant: plane.tenant.clone(), rule_set: rules.bytes().to_vec() };
     let digest = client.apply_rule_set(request(message)).await?.into_inner().digest;
     if digest != expected.as_bytes().as_slice() {
-        return Err(Failure::failed("DIGEST_MISMATCH", "governance put other rules in force than this file's")
-            .with("expected", expected.to_string())
-            .with("found", hex(&digest)));
+        return Err(Failure::failed(
+            "DIGEST_MISMATCH",
+            "governance put other rules in force than this file's",
+        )
+        .with("expected", expected.to_string())
+        .with("found", hex(&digest)));
     }
     Ok(expected.to_string())
 }

@@ -47,10 +47,12 @@ pub(crate) async fn run(args: Args, app: &App) -> Result<u8, Failure> {
         Command::Remove { person } => {
             let person = id(&plane, &person);
             client.remove_reviewer(request(RemoveReviewerRequest { tenant, person: person.clone() })).await?;
-            app.output.value(&json!({"person": person}), || format!("{} may not approve", text::escape(&person)));
+            app.output
+                .value(&json!({"person": person}), || format!("{} may not approve", text::escape(&person)));
         }
         Command::List => {
-            let reviewers = client.list_reviewers(request(ListReviewersRequest { tenant })).await?.into_inner().reviewers;
+            let reviewers =
+                client.list_reviewers(request(ListReviewersRequest { tenant })).await?.into_inner().reviewers;
             let items: Vec<Value> = reviewers
                 .iter()
                 .map(|r| json!({"person": r.person, "enrolled_at": text::instant(r.enrolled_at.as_ref())}))

@@ -171,7 +171,8 @@ async fn renew(args: Renew, app: &App) -> Result<u8, Failure> {
         (None, None) => return Err(Failure::usage("say the run, or --token-file FILE")),
     };
     let message = RenewRunTokenRequest { run, tenant, token_ttl: args.token_ttl.map(proto_duration) };
-    let response = client(&plane)?.renew_run_token(with_token(message, token.as_deref())?).await?.into_inner();
+    let response =
+        client(&plane)?.renew_run_token(with_token(message, token.as_deref())?).await?.into_inner();
     let ends = text::instant(response.token_expires_at.as_ref());
     app.output.value(&json!({"token": response.token, "token_expires_at": ends}), || {
         text::pairs(&[("token", response.token.clone()), ("token ends", ends.clone().unwrap_or_default())])
@@ -233,7 +234,11 @@ async fn revoke(run: String, reason: String, app: &App) -> Result<u8, Failure> {
     let message = RevokeRunRequest { tenant: plane.tenant.clone(), run, reason };
     let revoked = client(&plane)?.revoke_run(request(message)).await?.into_inner().revoked;
     app.output.value(&json!({"revoked": revoked}), || {
-        if revoked.is_empty() { "was revoked before".to_owned() } else { format!("revoked {}", text::escape(&revoked.join(" "))) }
+        if revoked.is_empty() {
+            "was revoked before".to_owned()
+        } else {
+            format!("revoked {}", text::escape(&revoked.join(" ")))
+        }
     });
     Ok(0)
 }
@@ -265,11 +270,15 @@ async fn execute(with: With, app: &App) -> Result<u8, Failure> {
         .env("EXEQUATUR_CA", &plane.context.ca)
         .status()
         .await;
-    let message =
-        RevokeRunRequest { tenant: plane.tenant.clone(), run: run.clone(), reason: "its program ended".to_owned() };
+    let message = RevokeRunRequest {
+        tenant: plane.tenant.clone(),
+        run: run.clone(),
+        reason: "its program ended".to_owned(),
+    };
     client.revoke_run(request(message)).await?;
     app.output.note(&format!("run {run} revoked"));
-    let status = status.map_err(|e| Failure::failed("PROGRAM_FAILED", format!("cannot run `{program}`: {e}")))?;
+    let status =
+        status.map_err(|e| Failure::failed("PROGRAM_FAILED", format!("cannot run `{program}`: {e}")))?;
     Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(crate::failure::FAILED))
 }
 
@@ -304,4 +313,3 @@ pub(crate) fn proto_duration(duration: Duration) -> prost_types::Duration {
         nanos: i32::try_from(duration.subsec_nanos()).unwrap_or(0),
     }
 }
-

@@ -77,7 +77,8 @@ fn say(definition: &Definition, what: &str, app: &App) {
 /// A definition file.
 pub(crate) fn read(file: &Path) -> Result<Definition, Failure> {
     let name = file.display();
-    let yaml = std::fs::read_to_string(file).map_err(|e| Failure::usage(format!("cannot read `{name}`: {e}")))?;
+    let yaml =
+        std::fs::read_to_string(file).map_err(|e| Failure::usage(format!("cannot read `{name}`: {e}")))?;
     exequatur_definition_file::read(&yaml).map_err(|e| Failure::bad_input(format!("tool file `{name}`: {e}")))
 }
 
@@ -98,7 +99,10 @@ pub(crate) async fn put(plane: &Plane, definition: &Definition) -> Result<(), Fa
 fn sign(plane: &Plane, definition: &Definition) -> Result<Envelope, Failure> {
     let path = plane.identity()?.definition_key();
     let key = SigningKey::load(&path).map_err(|e| {
-        Failure::usage(format!("the key that signs definitions, `{}`, beside the certificate: {e}", path.display()))
+        Failure::usage(format!(
+            "the key that signs definitions, `{}`, beside the certificate: {e}",
+            path.display()
+        ))
     })?;
     Ok(exequatur_statement::sign_bytes(&key, ToolDefinition::TYPE, definition.bytes().to_vec()))
 }
@@ -159,7 +163,8 @@ fn tool_value(tool: &Tool) -> Result<Value, Failure> {
     let definition = Definition::verify(payload)
         .map_err(|e| Failure::failed("STATEMENT_INVALID", format!("definition of `{}`: {e}", tool.tool)))?;
     let message = definition.message();
-    let credentials: Vec<&str> = definition.credentials().iter().map(|use_| use_.credential.as_str()).collect();
+    let credentials: Vec<&str> =
+        definition.credentials().iter().map(|use_| use_.credential.as_str()).collect();
     Ok(json!({
         "tool": definition.tool(),
         "digest": definition.digest().to_string(),

@@ -21,11 +21,10 @@ pub(crate) fn planted(world: &World) -> Result<Vec<String>, Broken> {
     let entries = world.provider()?;
     let mut found: Vec<String> = Vec::new();
     for provider in ["crm", "sms"] {
-        let secret = entries
-            .iter()
-            .filter(|entry| entry.provider == provider)
-            .find_map(Entry::secret)
-            .ok_or_else(|| format!("the provider `{provider}` never got its secret, so a search would prove nothing"))?;
+        let secret =
+            entries.iter().filter(|entry| entry.provider == provider).find_map(Entry::secret).ok_or_else(
+                || format!("the provider `{provider}` never got its secret, so a search would prove nothing"),
+            )?;
         found.push(secret);
     }
     found.dedup();
@@ -34,12 +33,16 @@ pub(crate) fn planted(world: &World) -> Result<Vec<String>, Broken> {
 
 /// Everything that agents and logs saw: what the agent was told, each zone's log output and its whole folder.
 pub(crate) fn places(world: &World) -> Result<Vec<(String, Vec<u8>)>, Broken> {
-    let mut places: Vec<(String, Vec<u8>)> =
-        world.told.iter().map(|text| ("what the agent was told".to_owned(), text.clone().into_bytes())).collect();
+    let mut places: Vec<(String, Vec<u8>)> = world
+        .told
+        .iter()
+        .map(|text| ("what the agent was told".to_owned(), text.clone().into_bytes()))
+        .collect();
     let data = world.dev()?.data;
     for zone in Zone::ALL {
         for file in files(&data.join(zone.name()))? {
-            let content = std::fs::read(&file).map_err(|e| format!("cannot read `{}`: {e}", file.display()))?;
+            let content =
+                std::fs::read(&file).map_err(|e| format!("cannot read `{}`: {e}", file.display()))?;
             let name = file.strip_prefix(&data).unwrap_or(&file).display().to_string();
             places.push((name, content));
         }
@@ -47,36 +50,11 @@ pub(crate) fn places(world: &World) -> Result<Vec<(String, Vec<u8>)>, Broken> {
     Ok(places)
 }
 
-/// Replaces a byte string by one of equal length in every file of a folder; the number is how often.
-pub(crate) fn replace_in_folder(folder: &Path, from: &[u8], to: &[u8]) -> Result<usize, Broken> {
-    let mut count = 0;
-    for file in files(folder)? {
-        let is_database = file.file_name().is_some_and(|name| name.to_string_lossy().contains(".db"));
-        if !is_database {
-            continue;
-        }
-        let mut content = std::fs::read(&file).map_err(|e| e.to_string())?;
-        let mut at = 0;
-        let mut here = 0;
-        while let Some(found) = content.get(at..).and_then(|rest| secrets::find(rest, from)) {
-            let start = at + found;
-            if let Some(place) = content.get_mut(start..start + to.len()) {
-                place.copy_from_slice(to);
-            }
-            at = start + from.len();
-            here += 1;
-        }
-        if here > 0 {
-            std::fs::write(&file, content).map_err(|e| e.to_string())?;
-            count += here;
-        }
-    }
-    Ok(count)
-}
-
 fn files(folder: &Path) -> Result<Vec<PathBuf>, Broken> {
-    let entries = std::fs::read_dir(folder).map_err(|e| format!("cannot read `{}`: {e}", folder.display()))?;
-    let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(|path| path.is_file()).collect();
+    let entries =
+        std::fs::read_dir(folder).map_err(|e| format!("cannot read `{}`: {e}", folder.display()))?;
+    let mut files: Vec<PathBuf> =
+        entries.flatten().map(|entry| entry.path()).filter(|path| path.is_file()).collect();
     files.sort();
     Ok(files)
 }

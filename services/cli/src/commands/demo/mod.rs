@@ -14,6 +14,7 @@ mod processes;
 mod provider;
 mod sabotage;
 mod secrets;
+mod sqlite;
 mod story;
 mod world;
 
@@ -105,7 +106,10 @@ async fn tell(ready_file: &std::path::Path, args: &Args, decides: Decider, app: 
             Err(why) => (false, why.clone(), json!({"why": why})),
         };
         let mark = if held { "ok  " } else { "FAIL" };
-        let human = format!("{number:>2}. {mark} {title}\n         {}", text::lines(&seen).replace('\n', "\n         "));
+        let human = format!(
+            "{number:>2}. {mark} {title}\n         {}",
+            text::lines(&seen).replace('\n', "\n         ")
+        );
         let line = json!({"line": number, "title": title, "held": held, "saw": value});
         app.output.line(&human, &line);
         lines.push(line);

@@ -46,7 +46,8 @@ async fn running(ready_file: &std::path::Path, app: &App) -> Result<bool, Failur
 }
 
 async fn start(app: &App) -> Result<Playground, Failure> {
-    let failed = |e: std::io::Error| Failure::failed("UNAVAILABLE", format!("cannot start `exequatur dev`: {e}"));
+    let failed =
+        |e: std::io::Error| Failure::failed("UNAVAILABLE", format!("cannot start `exequatur dev`: {e}"));
     let folder = tempfile::Builder::new().prefix("exequatur-demo-").tempdir().map_err(failed)?;
     let ready_file = folder.path().join("ready.json");
     let own = std::env::current_exe().map_err(failed)?;

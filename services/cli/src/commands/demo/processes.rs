@@ -29,6 +29,7 @@ pub(crate) async fn end(pid: u32, with: Signal) -> Result<(), Broken> {
 /// Whether a process still runs; one that only waits for its parent does not.
 pub(crate) fn is_running(pid: u32) -> bool {
     let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
-    let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().next().map(ToOwned::to_owned));
+    let state =
+        stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().next().map(ToOwned::to_owned));
     !matches!(state.as_deref(), None | Some("Z" | "X"))
 }

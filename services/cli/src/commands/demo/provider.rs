@@ -50,17 +50,28 @@ pub(crate) fn read(log: &Path) -> Result<Vec<Entry>, Broken> {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(e) => return Err(format!("cannot read the providers' log `{}`: {e}", log.display())),
     };
-    text.lines().map(|line| serde_json::from_str(line).map_err(|e| format!("the providers' log: {e}"))).collect()
+    text.lines()
+        .map(|line| serde_json::from_str(line).map_err(|e| format!("the providers' log: {e}")))
+        .collect()
 }
 
 /// Tells a provider how to treat its next request.
 pub(crate) async fn order(admin: &str, order: &serde_json::Value) -> Result<(), Broken> {
     let answer = exchange(admin, "POST /faults", "", order.to_string().as_bytes()).await?;
-    if answer.starts_with("HTTP/1.1 200") { Ok(()) } else { Err(format!("the provider refused the order: {answer}")) }
+    if answer.starts_with("HTTP/1.1 200") {
+        Ok(())
+    } else {
+        Err(format!("the provider refused the order: {answer}"))
+    }
 }
 
 /// One HTTP exchange by hand.
-pub(crate) async fn exchange(address: &str, request: &str, headers: &str, body: &[u8]) -> Result<String, Broken> {
+pub(crate) async fn exchange(
+    address: &str,
+    request: &str,
+    headers: &str,
+    body: &[u8],
+) -> Result<String, Broken> {
     let failed = |e: std::io::Error| format!("cannot reach the provider at {address}: {e}");
     let mut stream = TcpStream::connect(address).await.map_err(failed)?;
     let head = format!(

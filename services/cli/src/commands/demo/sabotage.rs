@@ -50,8 +50,10 @@ pub(crate) async fn send_directly(story: &Story<'_>, to: &str, body: &str) -> Re
             .collect()
     };
     let form = format!("To={}&From=%2B15550199&Body={}", encode(to), encode(body));
-    let headers = format!("authorization: {authorization}\r\ncontent-type: application/x-www-form-urlencoded\r\n");
-    let answer = provider::exchange(host, &format!("POST {}", seen.target), &headers, form.as_bytes()).await?;
+    let headers =
+        format!("authorization: {authorization}\r\ncontent-type: application/x-www-form-urlencoded\r\n");
+    let answer =
+        provider::exchange(host, &format!("POST {}", seen.target), &headers, form.as_bytes()).await?;
     if answer.starts_with("HTTP/1.1 201") { Ok(()) } else { Err(format!("the provider refused: {answer}")) }
 }
 
@@ -64,7 +66,11 @@ pub(crate) fn change_in_the_providers_log(story: &Story<'_>) -> Result<(), Broke
     let mut lines = Vec::new();
     for line in text.lines() {
         let mut entry: serde_json::Value = serde_json::from_str(line).map_err(|e| e.to_string())?;
-        let body = entry.get("body_b64").and_then(|b| b.as_str()).and_then(|b| engine.decode(b).ok()).unwrap_or_default();
+        let body = entry
+            .get("body_b64")
+            .and_then(|b| b.as_str())
+            .and_then(|b| engine.decode(b).ok())
+            .unwrap_or_default();
         if entry.get("provider").is_some_and(|p| p == "sms")
             && let Some(object) = entry.as_object_mut()
         {

@@ -10,7 +10,7 @@ use nix::sys::signal::Signal;
 use serde_json::json;
 
 use super::world::{World, plan, said, sms, state, states};
-use super::{App, Broken, Decider, Seen, evidence, processes, provider, sabotage, secrets};
+use super::{App, Broken, Decider, Seen, evidence, processes, provider, sabotage, secrets, sqlite};
 use crate::card::Card;
 use crate::commands::plan::hex;
 use crate::connect::Zone;
@@ -104,18 +104,24 @@ impl<'a> Story<'a> {
 
     async fn read_allowed(&mut self) -> Result<Seen, Broken> {
         if self.breaks(2) {
-            sabotage::rules(self, "  - {id: everything-needs-a-person, tool: \"*\", action: require_human}").await?;
+            sabotage::rules(self, "  - {id: everything-needs-a-person, tool: \"*\", action: require_human}")
+                .await?;
         }
         let before = self.world.last_seq()?;
         // The provider puts the credential that it got into its answer, in every encoding.
         let echo = json!({"provider": "crm", "body": "contact Ada Example\n", "echo": [
             "plain", "base64", "base64_shift1", "base64_shift2", "base64url", "hex", "percent", "json", "header"]});
         provider::order(&self.world.dev()?.provider_admin, &echo).await?;
-        let proposed =
-            self.world.propose(plan("look a contact up", &[("crm.read", json!({"id": "117"}))], false)).await.map_err(said)?;
+        let proposed = self
+            .world
+            .propose(plan("look a contact up", &[("crm.read", json!({"id": "117"}))], false))
+            .await
+            .map_err(said)?;
         let done = self
             .world
-            .until(&proposed.plan, "the read ends", |plan| plan_settled(plan) || state(plan, 0) == ActionState::AwaitingApproval)
+            .until(&proposed.plan, "the read ends", |plan| {
+                plan_settled(plan) || state(plan, 0) == ActionState::AwaitingApproval
+            })
             .await?;
         let action = done.actions.first().ok_or("the plan has no action")?;
         if action.state() != ActionState::Succeeded {
@@ -133,7 +139,10 @@ impl<'a> Story<'a> {
             return Err(format!("the provider saw {} {}", entry.method, entry.target));
         }
         Ok(Seen::new(
-            format!("rule {} allowed {}; provider entry {}: GET {}", action.rule, action.tool, entry.seq, entry.target),
+            format!(
+                "rule {} allowed {}; provider entry {}: GET {}",
+                action.rule, action.tool, entry.seq, entry.target
+            ),
             json!({"plan": done.plan, "rule": action.rule, "provider_seq": entry.seq, "target": entry.target}),
         ))
     }
@@ -195,7 +204,11 @@ impl<'a> Story<'a> {
 
     fn person_agrees(&self, card: &Card) -> Result<bool, Broken> {
         self.app.output.note(&card.to_text());
-        let answer = self.app.output.ask(&format!("approve plan {}? [y/N] ", card.words)).map_err(|e| e.to_string())?;
+        let answer = self
+            .app
+            .output
+            .ask(&format!("approve plan {}? [y/N] ", card.words))
+            .map_err(|e| e.to_string())?;
         Ok(answer.eq_ignore_ascii_case("y") || answer.eq_ignore_ascii_case("yes"))
     }
 
@@ -244,7 +257,8 @@ impl<'a> Story<'a> {
         let before = self.world.last_seq()?;
         self.freeze()?;
         processes::end(self.world.pid(Zone::Connector)?, Signal::SIGKILL).await?;
-        let proposed = self.world.propose(plan("one more message", &[sms(to, body)], false)).await.map_err(said)?;
+        let proposed =
+            self.world.propose(plan("one more message", &[sms(to, body)], false)).await.map_err(said)?;
         let card = self.world.card(&proposed).await?;
         self.world.approve(&card, &[]).await.map_err(said)?;
         self.world
@@ -260,7 +274,7 @@ impl<'a> Story<'a> {
         let governance = self.world.pid(Zone::Governance)?;
         processes::end(governance, Signal::SIGTERM).await?;
         let database = self.world.dev()?.data.join("governance");
-        let changed = evidence::replace_in_folder(&database, b"+15550142", b"+15550143")?;
+        let changed = sqlite::replace(&database, b"+15550142", b"+15550143")?;
         if changed == 0 {
             return Err("the digit was not found in governance's database".to_owned());
         }
@@ -277,7 +291,7 @@ impl<'a> Story<'a> {
         // The intruder hides his traces again; the refusal stays recorded.
         self.freeze()?;
         processes::end(self.world.pid_after(Zone::Governance, governance).await?, Signal::SIGTERM).await?;
-        evidence::replace_in_folder(&database, b"+15550143", b"+15550142")?;
+        sqlite::replace(&database, b"+15550143", b"+15550142")?;
         self.repair();
         self.world.until(&id, "governance is back", |_| true).await?;
         Ok(Seen::new(
@@ -380,7 +394,8 @@ impl<'a> Story<'a> {
         if !(0..5).zip(wanted).all(|(index, wanted)| state(&done, index) == wanted) {
             return Err(format!("the actions are {}", states(&done)));
         }
-        let bodies: Vec<Vec<u8>> = self.world.messages_after(before)?.iter().map(provider::Entry::body).collect();
+        let bodies: Vec<Vec<u8>> =
+            self.world.messages_after(before)?.iter().map(provider::Entry::body).collect();
         let approved: Vec<Vec<u8>> =
             [0, 2, 4].iter().filter_map(|i| card.actions.get(*i)?.http().map(|(_, body)| body)).collect();
         if bodies != approved || approved.len() != 3 {
@@ -404,7 +419,8 @@ impl<'a> Story<'a> {
             sabotage::send_directly(self, "+15550177", "The gate opens at 6").await?;
         }
         self.repair();
-        let done = self.world.until(&proposed.plan, "the message is sent after the restart", plan_settled).await?;
+        let done =
+            self.world.until(&proposed.plan, "the message is sent after the restart", plan_settled).await?;
         if state(&done, 0) != ActionState::Succeeded {
             return Err(format!("the message is {}", states(&done)));
         }
@@ -415,7 +431,10 @@ impl<'a> Story<'a> {
         }
         let new = self.world.pid_after(Zone::Governance, governance).await?;
         Ok(Seen::new(
-            format!("governance {governance} ended by SIGKILL, now process {new}; digest {}; phone saw 1 message", hex(&done.digest)),
+            format!(
+                "governance {governance} ended by SIGKILL, now process {new}; digest {}; phone saw 1 message",
+                hex(&done.digest)
+            ),
             json!({"killed": governance, "signal": "SIGKILL", "now": new, "messages": 1, "digest": hex(&done.digest)}),
         ))
     }

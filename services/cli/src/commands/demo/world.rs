@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use exequatur_inbox_client::inbox_service_client::InboxServiceClient;
 use exequatur_plan_client::plan_service_client::PlanServiceClient;
 use exequatur_proto::approval::v1::{
-    Approve, DecideRequest, GetApprovalRequest, ShownAction, decide_request::Answer,
+    ApprovalState, Approve, DecideRequest, ListApprovalsRequest, ShownAction, decide_request::Answer,
 };
 use exequatur_proto::plan::v1::{Action, ActionState, GetPlanRequest, Plan, ProposePlanRequest, ToolCall};
 use exequatur_proto::run::v1::StartRunRequest;
@@ -61,7 +61,11 @@ impl World {
     /// The process of a zone.
     pub(crate) fn pid(&self, zone: Zone) -> Result<u32, Broken> {
         let context = self.context()?;
-        context.pids.get(zone.name()).copied().ok_or_else(|| format!("the ready file names no `{}`", zone.name()))
+        context
+            .pids
+            .get(zone.name())
+            .copied()
+            .ok_or_else(|| format!("the ready file names no `{}`", zone.name()))
     }
 
     /// The process of a zone once it is another than before.
@@ -139,13 +143,23 @@ impl World {
         let plane = self.agent().map_err(|why| Failure::failed("UNAVAILABLE", why))?;
         let mut client = PlanServiceClient::new(plane.channel(Zone::Governance)?);
         let message = GetPlanRequest { plan: plan.to_owned(), tenant: String::new() };
-        let plan = client.get_plan(with_token(message, Some(&self.token))?).await?.into_inner().plan.unwrap_or_default();
+        let plan = client
+            .get_plan(with_token(message, Some(&self.token))?)
+            .await?
+            .into_inner()
+            .plan
+            .unwrap_or_default();
         self.told.push(plan_value(&plan).to_string());
         Ok(plan)
     }
 
     /// Waits until a plan is as wanted; a zone that is away meanwhile is asked again.
-    pub(crate) async fn until(&mut self, plan: &str, what: &str, wanted: impl Fn(&Plan) -> bool) -> Result<Plan, Broken> {
+    pub(crate) async fn until(
+        &mut self,
+        plan: &str,
+        what: &str,
+        wanted: impl Fn(&Plan) -> bool,
+    ) -> Result<Plan, Broken> {
         let until = Instant::now() + PATIENCE;
         let mut last = String::from("nothing was answered");
         while Instant::now() < until {
@@ -163,19 +177,25 @@ impl World {
     pub(crate) async fn card(&self, plan: &Plan) -> Result<Card, Broken> {
         let reviewer = self.reviewer()?;
         let mut client = InboxServiceClient::new(reviewer.channel(Zone::Approval).map_err(said)?);
-        let approval = approval_of(plan)?;
+        // Governance opens the approval in its own time, so the inbox is looked at until it is there.
         let until = Instant::now() + PATIENCE;
-        loop {
-            match client.get_approval(request(GetApprovalRequest { approval: approval.clone() })).await {
-                Ok(response) => {
-                    let approval = response.into_inner().approval.unwrap_or_default();
-                    return Card::compute(approval, &reviewer.trust).map_err(said);
+        while Instant::now() < until {
+            let message = ListApprovalsRequest {
+                page_size: 100,
+                page_token: String::new(),
+                state: ApprovalState::Pending.into(),
+            };
+            if let Ok(page) = client.list_approvals(request(message)).await {
+                for approval in page.into_inner().approvals {
+                    let card = Card::compute(approval, &reviewer.trust).map_err(said)?;
+                    if card.plan == plan.plan {
+                        return Ok(card);
+                    }
                 }
-                // Governance opens it in its own time.
-                Err(_) if Instant::now() < until => tokio::time::sleep(Duration::from_millis(100)).await,
-                Err(status) => return Err(refused(status)),
             }
+            tokio::time::sleep(Duration::from_millis(100)).await;
         }
+        Err(format!("no approval of plan {} came into the inbox", plan.plan))
     }
 
     /// Says yes to what a card shows.
@@ -261,11 +281,6 @@ pub(crate) fn states(plan: &Plan) -> String {
         if action.reason.is_empty() { state } else { format!("{state} ({})", action.reason) }
     });
     words.collect::<Vec<_>>().join(", ")
-}
-
-fn approval_of(plan: &Plan) -> Result<String, Broken> {
-    let ids = plan.actions.iter().map(|action| action.approval.as_str());
-    ids.into_iter().find(|id| !id.is_empty()).map(ToOwned::to_owned).ok_or_else(|| "the plan names no approval".to_owned())
 }
 
 /// A failure as the reason of a broken line.

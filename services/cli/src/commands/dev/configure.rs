@@ -25,7 +25,8 @@ pub(crate) fn pki(layout: &Layout) -> Result<bool, Failure> {
 /// Writes every zone's configuration and the demo tenant's files.
 pub(crate) fn write(layout: &Layout, ports: &Ports, accounts: &Accounts) -> Result<(), Failure> {
     let at = |port: u16| format!("\"127.0.0.1:{port}\"");
-    let peers_of_governance = format!("approval = {}\nconnector = {}\n", at(ports.approval), at(ports.connector));
+    let peers_of_governance =
+        format!("approval = {}\nconnector = {}\n", at(ports.approval), at(ports.connector));
     let peers_of_connector =
         format!("approval = {}\ncredential_vault = {}\n", at(ports.approval), at(ports.credential_vault));
     let egress = format!(
@@ -117,4 +118,3 @@ fn put(folder: &std::path::Path, name: &str, text: &str) -> Result<(), Failure> 
         .and_then(|()| std::fs::write(&file, text))
         .map_err(|e| Failure::failed("STORAGE_FAILED", format!("cannot write `{}`: {e}", file.display())))
 }
-

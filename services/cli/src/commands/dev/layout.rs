@@ -33,7 +33,10 @@ impl Layout {
             .open(root.join(MARKER))
             .map_err(|e| failed(&e))?;
         lock.try_lock().map_err(|_| {
-            Failure::failed("CONFLICT", format!("another `exequatur dev` uses `{}`: stop it, or say --data DIR", root.display()))
+            Failure::failed(
+                "CONFLICT",
+                format!("another `exequatur dev` uses `{}`: stop it, or say --data DIR", root.display()),
+            )
         })?;
         Ok(Self { root, _lock: lock })
     }

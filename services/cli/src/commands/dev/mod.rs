@@ -110,7 +110,10 @@ async fn bring_up(
 fn reset(data: &Path) -> Result<(), Failure> {
     // Only what this command made is removed.
     if !data.join(layout::MARKER).is_file() {
-        return Err(Failure::usage(format!("`{}` was not made by `exequatur dev`: remove it yourself", data.display())));
+        return Err(Failure::usage(format!(
+            "`{}` was not made by `exequatur dev`: remove it yourself",
+            data.display()
+        )));
     }
     drop(Layout::open(data)?);
     std::fs::remove_dir_all(data)
@@ -144,7 +147,11 @@ fn announce(context: &Context, layout: &Layout, activate: bool, app: &App) {
     }
     let root = layout.root().display();
     note(&format!("  {:<17} {root}   (kept; remove with: exequatur dev --reset)", "data"));
-    note(&format!("  {:<17} {}   (what the outside providers really got)", "provider log", layout.provider_log().display()));
+    note(&format!(
+        "  {:<17} {}   (what the outside providers really got)",
+        "provider log",
+        layout.provider_log().display()
+    ));
     if activate {
         match context::activate("dev", &layout.ready_file()) {
             Ok(()) => note(&format!("  {:<17} \"dev\" is active", "CLI context")),

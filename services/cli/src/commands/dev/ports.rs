@@ -22,8 +22,17 @@ pub(crate) struct Ports {
 
 impl Ports {
     fn from(ports: [u16; 7]) -> Self {
-        let [governance, approval, credential_vault, connector, provider_http, provider_smtp, provider_admin] = ports;
-        Self { governance, approval, credential_vault, connector, provider_http, provider_smtp, provider_admin }
+        let [governance, approval, credential_vault, connector, provider_http, provider_smtp, provider_admin] =
+            ports;
+        Self {
+            governance,
+            approval,
+            credential_vault,
+            connector,
+            provider_http,
+            provider_smtp,
+            provider_admin,
+        }
     }
 
     fn all(&self) -> [u16; 7] {
@@ -61,9 +70,14 @@ pub(crate) fn choose(layout: &Layout, base: Option<u16>) -> Result<Ports, Failur
 fn asked(base: u16) -> Result<Ports, Failure> {
     let mut ports = [0_u16; 7];
     for (port, offset) in ports.iter_mut().zip(0_u16..) {
-        *port = base.checked_add(offset).ok_or_else(|| Failure::usage("--port-base leaves no room for seven ports"))?;
+        *port = base
+            .checked_add(offset)
+            .ok_or_else(|| Failure::usage("--port-base leaves no room for seven ports"))?;
         if !is_free(*port) {
-            return Err(Failure::failed("UNAVAILABLE", format!("port {port} is taken: say another --port-base")));
+            return Err(Failure::failed(
+                "UNAVAILABLE",
+                format!("port {port} is taken: say another --port-base"),
+            ));
         }
     }
     Ok(Ports::from(ports))

@@ -25,7 +25,11 @@ pub(crate) async fn find(output: Output) -> Result<Programs, Failure> {
     let own = std::env::current_exe().map_err(|e| Failure::failed("INTERNAL", format!("own path: {e}")))?;
     let folder = own.parent().map(Path::to_path_buf).unwrap_or_default();
     // A test's program lies one folder deeper.
-    let folder = if folder.ends_with("deps") { folder.parent().map(Path::to_path_buf).unwrap_or(folder) } else { folder };
+    let folder = if folder.ends_with("deps") {
+        folder.parent().map(Path::to_path_buf).unwrap_or(folder)
+    } else {
+        folder
+    };
     let programs: Programs = PROGRAMS.into_iter().map(|(name, _)| (name, folder.join(name))).collect();
     if let Some(sources) = source_tree(&folder)
         && programs.values().any(|program| is_stale(program, &sources))
@@ -34,8 +38,11 @@ pub(crate) async fn find(output: Output) -> Result<Programs, Failure> {
     }
     for (name, program) in &programs {
         if !program.is_file() {
-            return Err(Failure::failed("NOT_FOUND", format!("the program `{name}` is not in `{}`", folder.display()))
-                .with("program", *name));
+            return Err(Failure::failed(
+                "NOT_FOUND",
+                format!("the program `{name}` is not in `{}`", folder.display()),
+            )
+            .with("program", *name));
         }
     }
     Ok(programs)
@@ -54,7 +61,8 @@ fn source_tree(folder: &Path) -> Option<PathBuf> {
 fn is_stale(program: &Path, sources: &Path) -> bool {
     let Ok(built) = program.metadata().and_then(|m| m.modified()) else { return true };
     let folders = ["crates", "services", "proto"];
-    folders.iter().any(|folder| has_newer(&sources.join(folder), built)) || has_newer(&sources.join("Cargo.lock"), built)
+    folders.iter().any(|folder| has_newer(&sources.join(folder), built))
+        || has_newer(&sources.join("Cargo.lock"), built)
 }
 
 fn has_newer(path: &Path, than: SystemTime) -> bool {
@@ -69,7 +77,8 @@ fn has_newer(path: &Path, than: SystemTime) -> bool {
 async fn build(sources: &Path, folder: &Path, output: Output) -> Result<(), Failure> {
     let profile = folder.file_name().and_then(|name| name.to_str()).unwrap_or("debug");
     let target = folder.parent().unwrap_or(folder);
-    let mut command = tokio::process::Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let mut command =
+        tokio::process::Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(sources).arg("build").arg("--target-dir").arg(target);
     if profile != "debug" {
         command.arg("--profile").arg(profile);
@@ -80,10 +89,9 @@ async fn build(sources: &Path, folder: &Path, output: Output) -> Result<(), Fail
     // Data goes to standard output; cargo talks on standard error.
     command.stdin(std::process::Stdio::null());
     output.note("building the zones (once; later starts are quick)");
-    let status = command
-        .status()
-        .await
-        .map_err(|e| Failure::failed("BUILD_FAILED", format!("cannot run cargo: {e}; build the workspace yourself")))?;
+    let status = command.status().await.map_err(|e| {
+        Failure::failed("BUILD_FAILED", format!("cannot run cargo: {e}; build the workspace yourself"))
+    })?;
     if status.success() {
         return Ok(());
     }

@@ -24,9 +24,12 @@ pub(crate) async fn seed(
     let plane = Plane::with(context.clone(), Some(context.operator.clone()), &context.tenant)?;
     if !fresh {
         for zone in Zone::ALL {
-            ClockServiceClient::new(plane.channel(zone)?).acknowledge_clock(request(AcknowledgeClockRequest {})).await?;
+            ClockServiceClient::new(plane.channel(zone)?)
+                .acknowledge_clock(request(AcknowledgeClockRequest {}))
+                .await?;
         }
-        app.output.note("the clocks of the zones were acknowledged, because this plane was stopped for a while");
+        app.output
+            .note("the clocks of the zones were acknowledged, because this plane was stopped for a while");
     }
     let person = format!("spiffe://{}/person/{REVIEWER}", plane.realm);
     ReviewerServiceClient::new(plane.channel(Zone::Approval)?)

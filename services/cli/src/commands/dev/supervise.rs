@@ -124,7 +124,8 @@ impl Processes {
     fn launch(&mut self, name: &'static str) -> Result<(), Failure> {
         let Some(launch) = self.commands.get_mut(name) else { return Ok(()) };
         launch.last = Some(Instant::now());
-        let failed = |e: std::io::Error| Failure::failed("UNAVAILABLE", format!("cannot start `{name}`: {e}"));
+        let failed =
+            |e: std::io::Error| Failure::failed("UNAVAILABLE", format!("cannot start `{name}`: {e}"));
         let log = File::options().create(true).append(true).open(&launch.log).map_err(failed)?;
         let child = Command::new(&launch.program)
             .args(&launch.arguments)
@@ -183,9 +184,12 @@ impl Processes {
         for (name, child) in &mut self.running {
             if let Ok(Some(status)) = child.try_wait() {
                 let log = self.commands.get(name).map(|launch| launch.log.clone()).unwrap_or_default();
-                return Err(Failure::failed("UNAVAILABLE", format!("`{name}` ended while starting: {status}"))
-                    .with("log", log.display().to_string())
-                    .with("last_line", last_line(&log)));
+                return Err(Failure::failed(
+                    "UNAVAILABLE",
+                    format!("`{name}` ended while starting: {status}"),
+                )
+                .with("log", log.display().to_string())
+                .with("last_line", last_line(&log)));
             }
         }
         Ok(())
@@ -264,7 +268,11 @@ impl Processes {
     }
 }
 
-fn launches(layout: &Layout, programs: &Programs, ports: &Ports) -> Result<BTreeMap<&'static str, Launch>, Failure> {
+fn launches(
+    layout: &Layout,
+    programs: &Programs,
+    ports: &Ports,
+) -> Result<BTreeMap<&'static str, Launch>, Failure> {
     let mut launches = BTreeMap::new();
     for name in ORDER {
         let Some(program) = programs.get(name) else {
@@ -290,7 +298,8 @@ fn launches(layout: &Layout, programs: &Programs, ports: &Ports) -> Result<BTree
         } else {
             vec!["--config".to_owned(), text(folder.join("zone.toml"))]
         };
-        let launch = Launch { program: program.clone(), arguments, log: folder.join("process.log"), last: None };
+        let launch =
+            Launch { program: program.clone(), arguments, log: folder.join("process.log"), last: None };
         launches.insert(name, launch);
     }
     Ok(launches)
@@ -304,7 +313,9 @@ pub(crate) async fn serves(plane: &Plane, zone: Zone) -> bool {
     let Ok(channel) = plane.channel(zone) else { return false };
     let mut request = tonic::Request::new(HealthCheckRequest::default());
     request.set_timeout(Duration::from_secs(2));
-    let answer = tokio::time::timeout(Duration::from_secs(2), async move { HealthClient::new(channel).check(request).await });
+    let answer = tokio::time::timeout(Duration::from_secs(2), async move {
+        HealthClient::new(channel).check(request).await
+    });
     match answer.await {
         Ok(Ok(response)) => response.into_inner().status() == ServingStatus::Serving,
         _ => false,
@@ -316,9 +327,9 @@ fn write_ready(context: &Context, files: &[PathBuf]) -> Result<(), Failure> {
     let text = serde_json::to_vec_pretty(context).map_err(|e| Failure::failed("INTERNAL", e.to_string()))?;
     for file in files {
         let temporary = file.with_extension(format!("{}.tmp", std::process::id()));
-        std::fs::write(&temporary, &text)
-            .and_then(|()| std::fs::rename(&temporary, file))
-            .map_err(|e| Failure::failed("STORAGE_FAILED", format!("cannot write `{}`: {e}", file.display())))?;
+        std::fs::write(&temporary, &text).and_then(|()| std::fs::rename(&temporary, file)).map_err(|e| {
+            Failure::failed("STORAGE_FAILED", format!("cannot write `{}`: {e}", file.display()))
+        })?;
     }
     Ok(())
 }
