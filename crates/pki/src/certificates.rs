@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Write as _;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
@@ -87,6 +88,11 @@ impl Ca {
             params.subject_alt_names.push(SanType::URI(uri.as_str().try_into().map_err(failed)?));
         }
         if spec.server {
+            // Foreign clients (grpcurl, Python) check the address; our own check the URI and nothing else.
+            for address in [IpAddr::from(Ipv4Addr::LOCALHOST), IpAddr::from(Ipv6Addr::LOCALHOST)] {
+                params.subject_alt_names.push(SanType::IpAddress(address));
+            }
+            params.subject_alt_names.push(SanType::DnsName("localhost".try_into().map_err(failed)?));
             params.extended_key_usages.push(ExtendedKeyUsagePurpose::ServerAuth);
         }
         if spec.client {

@@ -139,7 +139,8 @@ pub(crate) async fn put(plane: &Plane, name: &str, value: &[u8], must_exist: boo
         credential: name.to_owned(),
         version,
     };
-    let sealed = seal(&recipient, &context, value)?;
+    let sealed = exequatur_seal::seal(&recipient, &context, value)
+        .map_err(|e| Failure::failed("INTERNAL", format!("cannot seal the value: {e}")))?;
     let message = PutCredentialRequest {
         tenant: plane.tenant.clone(),
         credential: name.to_owned(),
@@ -201,12 +202,4 @@ fn value(credential: &Credential) -> Value {
         "pins": pins,
         "updated_at": text::instant(credential.updated_at.as_ref()),
     })
-}
-
-fn seal(
-    _recipient: &exequatur_proto::trust::v1::PublicKey,
-    _context: &SealContext,
-    _value: &[u8],
-) -> Result<exequatur_proto::credential::v1::SealedValue, Failure> {
-    Err(Failure::failed("INTERNAL", "sealing is not there yet"))
 }

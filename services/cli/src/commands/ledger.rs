@@ -1,18 +1,29 @@
 //! `ledger`: export of every zone's log into one file, and its verification without any server.
 
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use clap::{Args as ClapArgs, Subcommand};
 use exequatur_ledger_client::ledger_service_client::LedgerServiceClient;
-use exequatur_proto::ledger::v1::ExportLedgerRequest;
+use exequatur_proto::ledger::v1::{ExportLedgerRequest, Head};
 use exequatur_proto::ledger::v1::export_ledger_response::Item;
+use exequatur_statement::to_json;
+use prost::Message as _;
 use serde_json::{Map, Value, json};
 
 use super::App;
 use super::plan::hex;
 use crate::connect::{Plane, Zone, request};
 use crate::failure::Failure;
-use crate::text;
+use crate::text::{self, Table};
+
+/// First key of an export's first line.
+const FORMAT: &str = "exequatur-export-v1";
+/// Longest time for one zone.
+const EXPORT: Duration = Duration::from_secs(600);
 
 /// Arguments of `ledger`.
 #[derive(ClapArgs, Debug)]
@@ -52,21 +63,65 @@ pub(crate) async fn run(args: Args, app: &App) -> Result<u8, Failure> {
         Command::Verify { file, root_key } => verify(&file, &root_key, app),
     }
 }
-pub(crate) async fn export(_plane: &Plane, _out: &Path) -> Result<Map<String, Value>, Failure> {
-    Err(Failure::failed("X", "x"))
+/// Streams every zone's log into a file, which replaces an older one only when it is whole.
+pub(crate) async fn export(plane: &Plane, out: &Path) -> Result<Map<String, Value>, Failure> {
+    let failed = |e: std::io::Error| Failure::failed("STORAGE_FAILED", format!("`{}`: {e}", out.display()));
+    let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let temporary = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
+    let mut file = BufWriter::new(temporary);
+    let bundle = std::fs::read_to_string(&plane.context.bundle).map_err(failed)?;
+    let head = json!({"format": FORMAT, "tenant": plane.tenant, "bundle": raw(&bundle)?});
+    writeln!(file, "{head}").map_err(failed)?;
+    let mut zones = Map::new();
+    for zone in Zone::ALL {
+        let head = export_zone(plane, zone, &mut file).await?;
+        zones.insert(zone.name().to_owned(), json!({"size": head.size, "root": hex(&head.root)}));
+    }
+    let temporary = file.into_inner().map_err(|e| failed(e.into_error()))?;
+    temporary.as_file().sync_all().map_err(failed)?;
+    temporary.persist(out).map_err(|e| failed(e.error))?;
+    Ok(zones)
 }
-pub(crate) struct Report {
-    pub(crate) valid: bool,
-    pub(crate) first_fault: Option<String>,
-    pub(crate) summary: String,
-    pub(crate) root_key_fingerprint: String,
+
+async fn export_zone(plane: &Plane, zone: Zone, file: &mut impl Write) -> Result<Head, Failure> {
+    let failed = |e: std::io::Error| Failure::failed("STORAGE_FAILED", format!("cannot write the export: {e}"));
+    let mut client = LedgerServiceClient::new(plane.channel(zone)?)
+        .max_decoding_message_size(8 * 1024 * 1024);
+    let mut request = request(ExportLedgerRequest { tenant: plane.tenant.clone() });
+    request.set_timeout(EXPORT);
+    let mut stream = client.export_ledger(request).await?.into_inner();
+    let mut head = None;
+    while let Some(response) = stream.message().await? {
+        let line = match response.item {
+            Some(Item::Entry(entry)) => json!({"zone": zone.name(), "entry": raw(&to_json(&entry))?}),
+            Some(Item::Body(body)) => json!({"zone": zone.name(), "body":
+                {"kind": body.kind, "digest": hex(&body.digest), "bytes": STANDARD.encode(&body.bytes)}}),
+            Some(Item::Head(envelope)) => {
+                head = Some(Head::decode(envelope.payload.as_slice()).map_err(|e| {
+                    Failure::failed("STATEMENT_INVALID", format!("the head of `{}`: {e}", zone.name()))
+                })?);
+                json!({"zone": zone.name(), "head": raw(&to_json(&envelope))?})
+            }
+            None => return Err(Failure::failed("INTERNAL", format!("`{}` sent an empty item", zone.name()))),
+        };
+        writeln!(file, "{line}").map_err(failed)?;
+    }
+    head.ok_or_else(|| Failure::failed("LEDGER_GAP", format!("the export of `{}` ended without a signed head", zone.name())))
 }
-pub(crate) fn check(_file: &Path, _root_key: &Path) -> Result<Report, Failure> {
-    Err(Failure::failed("X", "x"))
+
+fn raw(json: &str) -> Result<Value, Failure> {
+    serde_json::from_str(json).map_err(|e| Failure::failed("INTERNAL", e.to_string()))
 }
-fn verify(_file: &Path, _root_key: &Path, _app: &App) -> Result<u8, Failure> {
-    Err(Failure::failed("X", "x"))
+
+fn export_text(out: &Path, zones: &Map<String, Value>) -> String {
+    let mut table = Table::new(&["zone", "size", "root"]);
+    for (zone, head) in zones {
+        let cell = |name: &str| head.get(name).map(|v| v.as_str().map_or_else(|| v.to_string(), ToOwned::to_owned));
+        table.row([zone.clone(), cell("size").unwrap_or_default(), cell("root").unwrap_or_default()]);
+    }
+    format!("{}\n{}", text::escape(&out.display().to_string()), table.render(""))
 }
-fn export_text(_: &Path, _: &Map<String, Value>) -> String {
-    String::new()
-}
+
+pub(crate) struct Report { pub(crate) valid: bool, pub(crate) first_fault: Option<String>, pub(crate) summary: String, pub(crate) root_key_fingerprint: String }
+pub(crate) fn check(_file: &Path, _root_key: &Path) -> Result<Report, Failure> { Err(Failure::failed("X", "x")) }
+fn verify(_file: &Path, _root_key: &Path, _app: &App) -> Result<u8, Failure> { Err(Failure::failed("X", "x")) }

@@ -31,7 +31,7 @@ pub(crate) async fn run(command: Command, app: &App) -> Result<u8, Failure> {
     match command {
         Command::Dev(args) => dev::run(args, app).await,
         Command::Demo(args) => demo::run(args, app).await,
-        Command::Pki(args) => pki::run(args, app),
+        Command::Pki(args) => pki::run(args, app).await,
         Command::Run(args) => run::run(args, app).await,
         Command::Plan(args) => plan::run(args, app).await,
         Command::Inbox(args) => inbox::run(args, app).await,

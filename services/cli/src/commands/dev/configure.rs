@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use exequatur_pki::Kind;
+
 use super::accounts::Accounts;
 use super::ports::Ports;
 use super::{Layout, OPERATOR, REALM, REVIEWER};
@@ -11,14 +13,16 @@ use crate::failure::Failure;
 /// Makes the PKI; true if there was none.
 pub(crate) fn pki(layout: &Layout) -> Result<bool, Failure> {
     let folder = layout.pki();
-    if folder.join("bundle.json").is_file() {
+    if layout.person(REVIEWER).key.is_file() {
         return Ok(false);
     }
     // What a start that was cut off left behind is no PKI.
     let _ = std::fs::remove_dir_all(&folder);
     pki::init(&folder, REALM)?;
-    pki::issue_operator(&folder, OPERATOR, &["*".to_owned()], &folder.join("people").join(OPERATOR))?;
-    pki::issue_reviewer(&folder, REVIEWER, &folder.join("people").join(REVIEWER))?;
+    let people = folder.join("people");
+    let all = ["*".to_owned()];
+    pki::issue_into(&folder, Kind::Operator, OPERATOR, &all, &people.join(OPERATOR))?;
+    pki::issue_into(&folder, Kind::Reviewer, REVIEWER, &[], &people.join(REVIEWER))?;
     Ok(true)
 }
 
