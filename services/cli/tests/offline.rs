@@ -54,7 +54,11 @@ fn canonical(arguments: &[&str], input: &str) -> Vec<Value> {
     let output = child.wait_with_output().unwrap();
     writer.join().unwrap();
     assert!(output.status.success());
-    String::from_utf8(output.stdout).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    String::from_utf8(output.stdout)
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
 }
 
 #[test]
@@ -76,7 +80,8 @@ fn the_vectors_hold_through_the_command() {
         .collect();
     assert!(canonical(&["verify"], &frozen).iter().all(|answer| answer["ok"] == true));
     assert!(canonical(&["show"], &frozen).iter().all(|answer| answer["text"].is_string()));
-    let bad: String = lines("docs/spec/vectors/noncanonical-v1.jsonl").iter().map(|v| format!("{v}\n")).collect();
+    let bad: String =
+        lines("docs/spec/vectors/noncanonical-v1.jsonl").iter().map(|v| format!("{v}\n")).collect();
     for command in ["verify", "show"] {
         let answers = canonical(&[command], &bad);
         assert!(!answers.is_empty() && answers.iter().all(|answer| answer["error"] == "NOT_CANONICAL"));
@@ -156,7 +161,9 @@ fn rules_are_checked_with_line_and_nearest_word() {
     let good = object(&run(&["--output", "json", "policy", "check", rules.to_str().unwrap()]));
     assert_eq!(good["digest"].as_str().unwrap().len(), 64);
     let text = std::fs::read_to_string(&rules).unwrap();
-    for (from, to, nearest) in [("mode: enforce", "mode: enforse", "enforce"), ("auto_approve", "auto-approve", "auto_approve")] {
+    for (from, to, nearest) in
+        [("mode: enforce", "mode: enforse", "enforce"), ("auto_approve", "auto-approve", "auto_approve")]
+    {
         std::fs::write(&file, text.replace(from, to)).unwrap();
         let output = run(&["--output", "json", "policy", "check", file.to_str().unwrap()]);
         assert_eq!(output.status.code(), Some(65), "{to}");
@@ -171,8 +178,10 @@ fn the_demos_tool_files_are_right() {
     let mut seen = 0;
     for entry in std::fs::read_dir(repository("deploy/demo/tools")).unwrap() {
         let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
-        let text =
-            text.replace("${HTTP_PORT}", "9001").replace("${SMTP_PORT}", "9002").replace("${SMS_ACCOUNT}", "AC1");
+        let text = text
+            .replace("${HTTP_PORT}", "9001")
+            .replace("${SMTP_PORT}", "9002")
+            .replace("${SMS_ACCOUNT}", "AC1");
         let file = folder.path().join("tool.yaml");
         std::fs::write(&file, text).unwrap();
         let output = run(&["--output", "json", "tool", "check", file.to_str().unwrap()]);
@@ -184,7 +193,8 @@ fn the_demos_tool_files_are_right() {
 
 #[test]
 fn text_from_outside_never_reaches_the_terminal_raw() {
-    let output = run(&["plan", "propose", "--token-file", "/dev/null", "--file", "/nonexistent/\u{1b}[2Jx\u{9b}31m"]);
+    let output =
+        run(&["plan", "propose", "--token-file", "/dev/null", "--file", "/nonexistent/\u{1b}[2Jx\u{9b}31m"]);
     assert_eq!(output.status.code(), Some(2));
     let text = String::from_utf8(output.stderr).unwrap();
     assert!(!text.contains('\u{1b}') && !text.contains('\u{9b}'), "{text:?}");

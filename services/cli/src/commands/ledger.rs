@@ -8,8 +8,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::{Args as ClapArgs, Subcommand};
 use exequatur_ledger_client::ledger_service_client::LedgerServiceClient;
-use exequatur_proto::ledger::v1::{ExportLedgerRequest, Head};
 use exequatur_proto::ledger::v1::export_ledger_response::Item;
+use exequatur_proto::ledger::v1::{ExportLedgerRequest, Head};
 use exequatur_statement::to_json;
 use prost::Message as _;
 use serde_json::{Map, Value, json};
@@ -84,9 +84,10 @@ pub(crate) async fn export(plane: &Plane, out: &Path) -> Result<Map<String, Valu
 }
 
 async fn export_zone(plane: &Plane, zone: Zone, file: &mut impl Write) -> Result<Head, Failure> {
-    let failed = |e: std::io::Error| Failure::failed("STORAGE_FAILED", format!("cannot write the export: {e}"));
-    let mut client = LedgerServiceClient::new(plane.channel(zone)?)
-        .max_decoding_message_size(8 * 1024 * 1024);
+    let failed =
+        |e: std::io::Error| Failure::failed("STORAGE_FAILED", format!("cannot write the export: {e}"));
+    let mut client =
+        LedgerServiceClient::new(plane.channel(zone)?).max_decoding_message_size(8 * 1024 * 1024);
     let mut request = request(ExportLedgerRequest { tenant: plane.tenant.clone() });
     request.set_timeout(EXPORT);
     let mut stream = client.export_ledger(request).await?.into_inner();
@@ -106,7 +107,9 @@ async fn export_zone(plane: &Plane, zone: Zone, file: &mut impl Write) -> Result
         };
         writeln!(file, "{line}").map_err(failed)?;
     }
-    head.ok_or_else(|| Failure::failed("LEDGER_GAP", format!("the export of `{}` ended without a signed head", zone.name())))
+    head.ok_or_else(|| {
+        Failure::failed("LEDGER_GAP", format!("the export of `{}` ended without a signed head", zone.name()))
+    })
 }
 
 fn raw(json: &str) -> Result<Value, Failure> {
@@ -116,12 +119,22 @@ fn raw(json: &str) -> Result<Value, Failure> {
 fn export_text(out: &Path, zones: &Map<String, Value>) -> String {
     let mut table = Table::new(&["zone", "size", "root"]);
     for (zone, head) in zones {
-        let cell = |name: &str| head.get(name).map(|v| v.as_str().map_or_else(|| v.to_string(), ToOwned::to_owned));
+        let cell =
+            |name: &str| head.get(name).map(|v| v.as_str().map_or_else(|| v.to_string(), ToOwned::to_owned));
         table.row([zone.clone(), cell("size").unwrap_or_default(), cell("root").unwrap_or_default()]);
     }
     format!("{}\n{}", text::escape(&out.display().to_string()), table.render(""))
 }
 
-pub(crate) struct Report { pub(crate) valid: bool, pub(crate) first_fault: Option<String>, pub(crate) summary: String, pub(crate) root_key_fingerprint: String }
-pub(crate) fn check(_file: &Path, _root_key: &Path) -> Result<Report, Failure> { Err(Failure::failed("X", "x")) }
-fn verify(_file: &Path, _root_key: &Path, _app: &App) -> Result<u8, Failure> { Err(Failure::failed("X", "x")) }
+pub(crate) struct Report {
+    pub(crate) valid: bool,
+    pub(crate) first_fault: Option<String>,
+    pub(crate) summary: String,
+    pub(crate) root_key_fingerprint: String,
+}
+pub(crate) fn check(_file: &Path, _root_key: &Path) -> Result<Report, Failure> {
+    Err(Failure::failed("X", "x"))
+}
+fn verify(_file: &Path, _root_key: &Path, _app: &App) -> Result<u8, Failure> {
+    Err(Failure::failed("X", "x"))
+}

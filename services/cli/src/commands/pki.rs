@@ -99,9 +99,11 @@ async fn issue(args: Issue, app: &App) -> Result<(), Failure> {
     } else {
         let tenant = match &app.global.tenant {
             Some(tenant) => tenant.clone(),
-            None => Context::load(&app.global)
-                .map_err(|_| Failure::usage("say --tenant T; `*` is all tenants"))?
-                .tenant,
+            None => {
+                Context::load(&app.global)
+                    .map_err(|_| Failure::usage("say --tenant T; `*` is all tenants"))?
+                    .tenant
+            }
         };
         vec![tenant]
     };
@@ -113,7 +115,9 @@ async fn issue(args: Issue, app: &App) -> Result<(), Failure> {
     }
     let at = |name: &str| args.out.join(name).display().to_string();
     let value = json!({"id": id, "cert": at("tls.crt"), "key": at("tls.key"), "tenants": tenants});
-    app.output.value(&value, || text::pairs(&[("id", id.clone()), ("cert", at("tls.crt")), ("key", at("tls.key"))]));
+    app.output.value(&value, || {
+        text::pairs(&[("id", id.clone()), ("cert", at("tls.crt")), ("key", at("tls.key"))])
+    });
     Ok(())
 }
 
