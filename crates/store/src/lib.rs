@@ -9,7 +9,7 @@ use exequatur_clock::{Clock, UnixMillis};
 use exequatur_fault::{Fault, Reason};
 use sqlx::migrate::Migrator;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
-use sqlx::{Sqlite, SqliteConnection, Transaction};
+use sqlx::{Connection as _, Sqlite, SqliteConnection, Transaction};
 
 /// How long a caller waits for the writer or a busy database.
 const BUSY: Duration = Duration::from_secs(10);
@@ -51,6 +51,12 @@ impl Store {
         let writer = SqlitePoolOptions::new()
             .max_connections(1)
             .acquire_timeout(BUSY)
+            // A full disk makes SQLite roll back by itself, which the driver does not see: such a
+            // connection would refuse every later transaction. It is replaced by a fresh one.
+            .before_acquire(|connection, _| {
+                let usable = !connection.is_in_transaction();
+                Box::pin(async move { Ok(usable) })
+            })
             .connect_with(options.clone())
             .await
             .map_err(fault)?;
