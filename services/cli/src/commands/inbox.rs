@@ -130,15 +130,27 @@ impl Desk {
             state: state.into(),
         };
         let page = self.client.list_approvals(request(message)).await?.into_inner();
-        let cards = self.cards(page.approvals)?;
+        let (cards, refused) = self.cards(page.approvals, app);
         let items: Vec<Value> = cards.iter().map(Card::to_json).collect();
-        let whole = json!({"items": items, "next_page_token": page.next_page_token});
+        let whole = json!({"items": items, "refused": refused, "next_page_token": page.next_page_token});
         app.output.list(&whole, &items, || list_text(&cards, &page.next_page_token));
         Ok(0)
     }
 
-    fn cards(&self, approvals: Vec<Approval>) -> Result<Vec<Card>, Failure> {
-        approvals.into_iter().map(|approval| Card::compute(approval, &self.plane.trust)).collect()
+    /// Cards of what can be trusted. What cannot is named and never shown as if it could be decided.
+    fn cards(&self, approvals: Vec<Approval>, app: &App) -> (Vec<Card>, Vec<Value>) {
+        let (mut cards, mut refused) = (Vec::new(), Vec::new());
+        for approval in approvals {
+            let id = approval.approval.clone();
+            match Card::compute(approval, &self.plane.trust) {
+                Ok(card) => cards.push(card),
+                Err(failure) => {
+                    app.output.note(&format!("{}: {}", text::escape(&id), text::escape(&failure.message)));
+                    refused.push(json!({"approval": id, "reason": failure.reason, "message": failure.message}));
+                }
+            }
+        }
+        (cards, refused)
     }
 
     async fn card(&mut self, approval: String) -> Result<Card, Failure> {
@@ -204,7 +216,7 @@ impl Desk {
                 state: ApprovalState::Pending.into(),
             };
             let page = self.client.list_approvals(request(message)).await?.into_inner();
-            for card in self.cards(page.approvals)? {
+            for card in self.cards(page.approvals, app).0 {
                 if seen.insert(card.approval.clone()) {
                     app.output.line(&card.to_text(), &card.to_json());
                 }
