@@ -7,9 +7,21 @@ use std::time::Duration;
 
 use exequatur_clock::{Clock, UnixMillis};
 use exequatur_fault::{Fault, Reason};
-use sqlx::migrate::Migrator;
+use sqlx::SqlSafeStr as _;
+use sqlx::migrate::{Migration, MigrationType};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
+pub use sqlx::migrate::Migrator;
 use sqlx::{Connection as _, Sqlite, SqliteConnection, Transaction};
+
+/// A zone's migrations from its files: version, name, SQL. Forward only. Without the driver's macros,
+/// which would build the database a second time for the compiler's sake.
+#[must_use]
+pub fn migrations(files: &[(i64, &'static str, &'static str)]) -> Migrator {
+    let one = |(version, name, sql): &(i64, &'static str, &'static str)| {
+        Migration::new(*version, (*name).into(), MigrationType::Simple, (*sql).into_sql_str(), false)
+    };
+    Migrator::with_migrations(files.iter().map(one).collect())
+}
 
 /// How long a caller waits for the writer or a busy database.
 const BUSY: Duration = Duration::from_secs(10);

@@ -1,3 +1,7 @@
-//! The zone `connector`.
+//! The program of the zone `connector`.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    exequatur_service::run("connector", exequatur_connector::run)
+}

@@ -1,0 +1,5 @@
+//! gRPC in, domain values through, gRPC out.
+
+mod execution;
+
+pub use execution::Execution;
