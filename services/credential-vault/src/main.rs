@@ -1,3 +1,7 @@
-//! The zone `credential-vault`.
+//! The program of the zone `credential-vault`.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    exequatur_service::run("credential-vault", exequatur_credential_vault::run)
+}

@@ -1,0 +1,30 @@
+//! `LeaseService`, the connector's door.
+
+use std::sync::Arc;
+
+use exequatur_lease_server::lease_service_server::LeaseService;
+use exequatur_proto::credential::v1::{GiveBackRequest, GiveBackResponse, LeaseRequest, LeaseResponse};
+use exequatur_service::caller;
+use tonic::{Request, Response, Status};
+
+use crate::app::{App, Call};
+
+/// The service over the use cases.
+pub struct Leases(pub Arc<App>);
+
+#[tonic::async_trait]
+impl LeaseService for Leases {
+    async fn lease(&self, request: Request<LeaseRequest>) -> Result<Response<LeaseResponse>, Status> {
+        let call = Call { method: "/exequatur.credential.v1.LeaseService/Lease", caller: caller(&request)?.id };
+        let result = self.0.lease(request.get_ref()).await;
+        Ok(Response::new(self.0.answer(&call, result).await?))
+    }
+
+    async fn give_back(&self, request: Request<GiveBackRequest>) -> Result<Response<GiveBackResponse>, Status> {
+        let call = Call { method: "/exequatur.credential.v1.LeaseService/GiveBack", caller: caller(&request)?.id };
+        let request = request.into_inner();
+        let result = self.0.give_back(&request.tenant, &request.lease).await;
+        self.0.answer(&call, result).await?;
+        Ok(Response::new(GiveBackResponse {}))
+    }
+}

@@ -1,0 +1,136 @@
+//! The operators' side: values come sealed, pins come from signed definitions.
+
+use exequatur_canonical::Digest;
+use exequatur_fault::{Fault, Reason};
+use exequatur_proto::credential::v1::SealedValue;
+use exequatur_proto::ledger::v1::RegisterChanged;
+use exequatur_proto::ledger::v1::log_entry::Body;
+use exequatur_proto::statement::v1::Envelope;
+use exequatur_proto::trust::v1::Purpose;
+use exequatur_store::Tx;
+use prost::Message as _;
+
+use super::{App, is_name};
+use crate::store::{Entry, Pin};
+
+/// Bytes of a sealed value.
+const MAX_VALUE: usize = 64 * 1024;
+
+impl App {
+    /// One entry.
+    ///
+    /// # Errors
+    /// `NOT_FOUND`.
+    pub async fn entry(&self, tenant: &str, credential: &str) -> Result<Entry, Fault> {
+        let mut tx = self.store.begin().await?;
+        let entry = self.catalog.entry(&mut tx, tenant, credential).await?;
+        entry.ok_or_else(|| Fault::not_found("credential", credential))
+    }
+
+    /// Entries after a name, in order.
+    ///
+    /// # Errors
+    /// `STORAGE_FAILED`.
+    pub async fn entries(&self, tenant: &str, after: &str, limit: u32) -> Result<Vec<Entry>, Fault> {
+        let mut tx = self.store.begin().await?;
+        self.catalog.entries(&mut tx, tenant, after, limit).await
+    }
+
+    /// Adds a version, sealed to the connector.
+    ///
+    /// # Errors
+    /// `INVALID_FIELD`, or `CONFLICT` when the version is not the newest plus one.
+    pub async fn put(
+        &self,
+        actor: &str,
+        tenant: &str,
+        credential: &str,
+        version: u64,
+        value: Option<&SealedValue>,
+    ) -> Result<(), Fault> {
+        if !is_name(credential) {
+            return Err(Fault::field("credential", "a credential's name is [a-z0-9][a-z0-9._-]{0,62}"));
+        }
+        let value = value.ok_or_else(|| Fault::field("value", "the sealed value is missing"))?;
+        let connector = format!("spiffe://{}/zone/connector", self.trust.realm());
+        if self.trust.key(&connector, Purpose::Seal, Some(&value.kid)).is_none() {
+            return Err(Fault::field("value", "the value is not sealed to a key of the connector; fetch the trust bundle anew"));
+        }
+        let bytes = value.encode_to_vec();
+        if bytes.len() > MAX_VALUE {
+            return Err(Fault::new(Reason::LimitExceeded, "a sealed value has at most 64 KiB").with("limit", "value"));
+        }
+        let mut tx = self.store.begin().await?;
+        if !self.catalog.put(&mut tx, tenant, credential, version, &bytes).await? {
+            return Err(Fault::new(Reason::Conflict, "the version is not the newest plus one; read the entry and seal again"));
+        }
+        let digest = Digest::sha256(&bytes).to_vec();
+        self.change(&mut tx, tenant, "credential", credential, "put", digest, actor, None).await?;
+        tx.commit().await
+    }
+
+    /// Removes an entry; a repeat changes nothing.
+    ///
+    /// # Errors
+    /// `STORAGE_FAILED`.
+    pub async fn remove(&self, actor: &str, tenant: &str, credential: &str) -> Result<(), Fault> {
+        let mut tx = self.store.begin().await?;
+        if self.catalog.remove(&mut tx, tenant, credential).await? {
+            self.change(&mut tx, tenant, "credential", credential, "remove", Vec::new(), actor, None).await?;
+            tx.commit().await?;
+        }
+        Ok(())
+    }
+
+    /// Pins a definition to the credentials that it names; a new digest replaces the pin.
+    ///
+    /// # Errors
+    /// `STATEMENT_INVALID` or `NOT_CANONICAL`.
+    pub async fn pin(&self, actor: &str, tenant: &str, envelope: Option<&Envelope>) -> Result<Digest, Fault> {
+        let envelope = exequatur_door::present(envelope, "definition")?;
+        let now = self.store.clock().now()?.0;
+        let definition = exequatur_door::signed_definition(&self.trust, now, tenant, envelope)?;
+        let pins: Vec<(String, Pin)> = definition
+            .credentials()
+            .iter()
+            .map(|place| {
+                let pin = Pin {
+                    tool: definition.tool().to_owned(),
+                    tool_digest: definition.digest().to_vec(),
+                    destination: definition.destination(),
+                    attestation: place.attestation,
+                };
+                (place.credential.clone(), pin)
+            })
+            .collect();
+        let mut tx = self.store.begin().await?;
+        self.catalog.pin(&mut tx, tenant, definition.tool(), &pins).await?;
+        let digest = definition.digest();
+        self.change(&mut tx, tenant, "pin", definition.tool(), "put", digest.to_vec(), actor, Some(envelope)).await?;
+        tx.commit().await?;
+        Ok(digest)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the fields of one log entry, in its order")]
+    async fn change(
+        &self,
+        tx: &mut Tx,
+        tenant: &str,
+        register: &str,
+        name: &str,
+        change: &str,
+        digest: Vec<u8>,
+        actor: &str,
+        statement: Option<&Envelope>,
+    ) -> Result<(), Fault> {
+        let entry = RegisterChanged {
+            register: register.to_owned(),
+            name: name.to_owned(),
+            change: change.to_owned(),
+            digest,
+            actor: actor.to_owned(),
+            statement: statement.map(Envelope::encode_to_vec).unwrap_or_default(),
+        };
+        self.ledger.append(tx, tenant, Body::RegisterChanged(entry)).await.map(drop)
+    }
+}

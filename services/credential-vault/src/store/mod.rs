@@ -1,0 +1,82 @@
+//! The catalog's store contract. Every write is inside the caller's transaction, with its log entry.
+
+use async_trait::async_trait;
+use exequatur_clock::UnixMillis;
+use exequatur_fault::Fault;
+use exequatur_store::Tx;
+
+mod sqlite;
+#[cfg(test)]
+mod suite;
+
+pub use sqlite::{MIGRATIONS, Sqlite};
+
+/// A catalog entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Its name.
+    pub credential: String,
+    /// Newest version; 0: pinned but no value yet.
+    pub version: u64,
+    /// When it last changed.
+    pub updated_at: UnixMillis,
+    /// Tools that it serves.
+    pub pins: Vec<Pin>,
+}
+
+/// A tool that a credential serves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pin {
+    /// The tool.
+    pub tool: String,
+    /// 32 bytes.
+    pub tool_digest: Vec<u8>,
+    /// `host:port`.
+    pub destination: String,
+    /// The protobuf number of the attestation.
+    pub attestation: i32,
+}
+
+/// A lease.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lease {
+    /// UUIDv7.
+    pub lease: String,
+    /// Tenant.
+    pub tenant: String,
+    /// Credential.
+    pub credential: String,
+    /// Version handed over.
+    pub version: u64,
+    /// 32 bytes.
+    pub plan_digest: Vec<u8>,
+    /// Position in the plan.
+    pub index: u32,
+    /// 1..5.
+    pub attempt: u32,
+    /// Its end.
+    pub expires_at: UnixMillis,
+    /// Whether it was given back.
+    pub returned: bool,
+}
+
+/// Catalog, sealed values and leases.
+#[async_trait]
+pub trait CatalogStore: Send + Sync {
+    /// An entry with its pins.
+    async fn entry(&self, tx: &mut Tx, tenant: &str, credential: &str) -> Result<Option<Entry>, Fault>;
+    /// Entries after a name, in order.
+    async fn entries(&self, tx: &mut Tx, tenant: &str, after: &str, limit: u32) -> Result<Vec<Entry>, Fault>;
+    /// Adds a version if it is the newest plus one. False: it is not, and nothing was written.
+    async fn put(&self, tx: &mut Tx, tenant: &str, credential: &str, version: u64, value: &[u8]) -> Result<bool, Fault>;
+    /// The ciphertext of a version.
+    async fn value(&self, tx: &mut Tx, tenant: &str, credential: &str, version: u64) -> Result<Option<Vec<u8>>, Fault>;
+    /// Removes entry, values and pins; leases stay. Whether there was one.
+    async fn remove(&self, tx: &mut Tx, tenant: &str, credential: &str) -> Result<bool, Fault>;
+    /// Replaces all pins of a tool by these (credential, pin).
+    async fn pin(&self, tx: &mut Tx, tenant: &str, tool: &str, pins: &[(String, Pin)]) -> Result<(), Fault>;
+    /// Records a lease. False: this attempt already had one for the credential; nothing was written.
+    async fn lease(&self, tx: &mut Tx, lease: &Lease) -> Result<bool, Fault>;
+    /// Marks a lease as returned and gives it. `None`: no such lease of the tenant, or already returned.
+    async fn give_back(&self, tx: &mut Tx, tenant: &str, lease: &str) -> Result<Option<Lease>, Fault>;
+}

@@ -1,0 +1,67 @@
+//! What every implementation of [`CatalogStore`](super::CatalogStore) must do.
+
+use exequatur_clock::UnixMillis;
+use exequatur_store::Store;
+
+use super::{CatalogStore, Lease, MIGRATIONS, Pin, Sqlite};
+
+fn pin(tool: &str, digest: u8) -> Pin {
+    Pin { tool: tool.into(), tool_digest: vec![digest; 32], destination: "api.example.org:443".into(), attestation: 1 }
+}
+
+fn lease(id: &str, attempt: u32) -> Lease {
+    Lease {
+        lease: id.into(),
+        tenant: "t-green".into(),
+        credential: "sms".into(),
+        version: 1,
+        plan_digest: vec![7; 32],
+        index: 0,
+        attempt,
+        expires_at: UnixMillis(9),
+        returned: false,
+    }
+}
+
+async fn behaves(store: &Store, catalog: &dyn CatalogStore) {
+    let mut tx = store.begin().await.unwrap();
+    // Versions grow by one.
+    assert!(!catalog.put(&mut tx, "t-green", "sms", 2, b"x").await.unwrap());
+    assert!(catalog.put(&mut tx, "t-green", "sms", 1, b"one").await.unwrap());
+    assert!(!catalog.put(&mut tx, "t-green", "sms", 1, b"again").await.unwrap());
+    assert!(catalog.put(&mut tx, "t-green", "sms", 2, b"two").await.unwrap());
+    assert_eq!(catalog.value(&mut tx, "t-green", "sms", 2).await.unwrap().unwrap(), b"two");
+    assert!(catalog.value(&mut tx, "t-green", "sms", 1).await.unwrap().is_none());
+    assert!(catalog.value(&mut tx, "t-blue", "sms", 2).await.unwrap().is_none(), "no query crosses a tenant");
+
+    // A new digest replaces the pin; a pin without a value is shown with version 0.
+    catalog.pin(&mut tx, "t-green", "sms.send", &[("sms".into(), pin("sms.send", 1))]).await.unwrap();
+    catalog.pin(&mut tx, "t-green", "sms.send", &[("other".into(), pin("sms.send", 2))]).await.unwrap();
+    assert!(catalog.entry(&mut tx, "t-green", "sms").await.unwrap().unwrap().pins.is_empty());
+    let other = catalog.entry(&mut tx, "t-green", "other").await.unwrap().unwrap();
+    assert_eq!((other.version, other.pins.as_slice()), (0, &[pin("sms.send", 2)][..]));
+    let names: Vec<_> =
+        catalog.entries(&mut tx, "t-green", "", 10).await.unwrap().into_iter().map(|e| e.credential).collect();
+    assert_eq!(names, ["other", "sms"]);
+    assert_eq!(catalog.entries(&mut tx, "t-green", "other", 10).await.unwrap().len(), 1);
+
+    // One lease per attempt and credential, for ever.
+    assert!(catalog.lease(&mut tx, &lease("l-1", 1)).await.unwrap());
+    assert!(!catalog.lease(&mut tx, &lease("l-2", 1)).await.unwrap());
+    assert!(catalog.lease(&mut tx, &lease("l-3", 2)).await.unwrap());
+    assert!(catalog.give_back(&mut tx, "t-blue", "l-1").await.unwrap().is_none());
+    assert_eq!(catalog.give_back(&mut tx, "t-green", "l-1").await.unwrap().unwrap().attempt, 1);
+    assert!(catalog.give_back(&mut tx, "t-green", "l-1").await.unwrap().is_none());
+    assert!(!catalog.lease(&mut tx, &lease("l-4", 1)).await.unwrap(), "a returned lease is spent too");
+
+    assert!(catalog.remove(&mut tx, "t-green", "sms").await.unwrap());
+    assert!(!catalog.remove(&mut tx, "t-green", "sms").await.unwrap());
+    assert!(catalog.entry(&mut tx, "t-green", "sms").await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn sqlite_behaves() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(&folder.path().join("zone.db"), &MIGRATIONS).await.unwrap();
+    behaves(&store, &Sqlite).await;
+}
