@@ -93,7 +93,14 @@ impl From<Fault> for Failure {
 
 impl From<tonic::Status> for Failure {
     fn from(status: tonic::Status) -> Self {
-        Fault::from_status(&status).into()
+        let fault = Fault::from_status(&status);
+        let local = std::error::Error::source(&status).is_some();
+        let mut failure = Self::from(fault);
+        if local && failure.exit == UNAVAILABLE {
+            failure.message =
+                format!("a zone of the context cannot be reached ({}); is the plane running?", failure.message);
+        }
+        failure
     }
 }
 

@@ -32,7 +32,7 @@ pub(crate) async fn find(output: Output) -> Result<Programs, Failure> {
     };
     let programs: Programs = PROGRAMS.into_iter().map(|(name, _)| (name, folder.join(name))).collect();
     if let Some(sources) = source_tree(&folder)
-        && programs.values().any(|program| is_stale(program, &sources))
+        && programs.iter().any(|(name, program)| is_stale(name, program, &sources))
     {
         build(&sources, &folder, output).await?;
     }
@@ -58,11 +58,19 @@ fn source_tree(folder: &Path) -> Option<PathBuf> {
     root.join("Cargo.toml").is_file().then_some(root)
 }
 
-fn is_stale(program: &Path, sources: &Path) -> bool {
+/// Crates that no zone links; a change there makes none stale.
+const NOT_IN_ZONES: [&str; 6] = ["definition-file", "demo-providers", "pki", "testkit", "verify", "xtask"];
+
+fn is_stale(name: &str, program: &Path, sources: &Path) -> bool {
     let Ok(built) = program.metadata().and_then(|m| m.modified()) else { return true };
-    let folders = ["crates", "services", "proto"];
-    folders.iter().any(|folder| has_newer(&sources.join(folder), built))
-        || has_newer(&sources.join("Cargo.lock"), built)
+    if name == "demo-providers" {
+        return has_newer(&sources.join("crates").join(name), built);
+    }
+    let crates = std::fs::read_dir(sources.join("crates")).into_iter().flatten().flatten();
+    let linked = crates.filter(|entry| !NOT_IN_ZONES.iter().any(|name| entry.file_name() == *name));
+    linked.map(|entry| entry.path()).any(|path| has_newer(&path, built))
+        || has_newer(&sources.join("proto"), built)
+        || has_newer(&sources.join("services").join(name), built)
 }
 
 fn has_newer(path: &Path, than: SystemTime) -> bool {
