@@ -14,6 +14,9 @@ use serde_json::{Value, json};
 use crate::failure::Failure;
 use crate::text;
 
+#[cfg(test)]
+mod tests;
+
 /// One approval, computed.
 pub(crate) struct Card {
     pub(crate) approval: String,

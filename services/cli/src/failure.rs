@@ -97,8 +97,10 @@ impl From<tonic::Status> for Failure {
         let local = std::error::Error::source(&status).is_some();
         let mut failure = Self::from(fault);
         if local && failure.exit == UNAVAILABLE {
-            failure.message =
-                format!("a zone of the context cannot be reached ({}); is the plane running?", failure.message);
+            failure.message = format!(
+                "a zone of the context cannot be reached ({}); is the plane running?",
+                failure.message
+            );
         }
         failure
     }

@@ -146,7 +146,8 @@ impl Desk {
                 Ok(card) => cards.push(card),
                 Err(failure) => {
                     app.output.note(&format!("{}: {}", text::escape(&id), text::escape(&failure.message)));
-                    refused.push(json!({"approval": id, "reason": failure.reason, "message": failure.message}));
+                    refused
+                        .push(json!({"approval": id, "reason": failure.reason, "message": failure.message}));
                 }
             }
         }

@@ -70,7 +70,8 @@ pub(crate) async fn export(plane: &Plane, out: &Path) -> Result<Map<String, Valu
     let temporary = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
     let mut file = BufWriter::new(temporary);
     let bundle = std::fs::read_to_string(&plane.context.bundle).map_err(failed)?;
-    let head = json!({"format": FORMAT, "realm": plane.realm, "tenant": plane.tenant, "bundle": raw(&bundle)?});
+    let head =
+        json!({"format": FORMAT, "realm": plane.realm, "tenant": plane.tenant, "bundle": raw(&bundle)?});
     writeln!(file, "{head}").map_err(failed)?;
     let mut zones = Map::new();
     for zone in Zone::ALL {
