@@ -1,6 +1,8 @@
-//! Why something has no canonical bytes.
+//! Why something has no canonical bytes. Knows the specification's codes and nothing of transport.
 
 use std::fmt;
+
+use crate::escape::escape;
 
 /// The codes of docs/spec/canonical-v1.md.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -53,6 +55,26 @@ impl ErrorCode {
             Self::NotCanonical => "NOT_CANONICAL",
         }
     }
+
+    /// What the sender can do about it.
+    #[must_use]
+    pub const fn advice(self) -> &'static str {
+        match self {
+            Self::InvalidUtf8 => "send the JSON text as UTF-8",
+            Self::InvalidJson => "send strict JSON (RFC 8259): no comments, no trailing commas, no NaN",
+            Self::NotAnObject => "send the arguments as one JSON object",
+            Self::DuplicateName => "name each member of an object once",
+            Self::LoneSurrogate => "write both halves of the surrogate pair, or neither",
+            Self::TooDeep => "nest at most 32 objects and lists",
+            Self::TooLarge => "one action has at most 1,048,576 bytes: send less, or a reference to it",
+            Self::NumberOutOfRange => "send a number that 64 bits hold, or send it as a string",
+            Self::NegativeZero => "send 0 without the minus sign",
+            Self::NumberNotExact => "a double would change this number: send fewer digits, or send it as a string",
+            Self::InvalidToolName => "a tool name is a letter, then at most 127 letters, digits, `_`, `.`, `-` or `/`",
+            Self::InvalidToolDigest => "the tool digest is the 32 bytes of the definition's digest",
+            Self::NotCanonical => "send the bytes exactly as they were frozen",
+        }
+    }
 }
 
 impl fmt::Display for ErrorCode {
@@ -66,7 +88,7 @@ impl fmt::Display for ErrorCode {
 pub struct CanonicalError {
     /// The code.
     pub code: ErrorCode,
-    /// Where, in the arguments.
+    /// Where, in the arguments. Raw text from outside: escape it before showing it, as `Display` does.
     pub pointer: Option<String>,
 }
 
@@ -82,10 +104,11 @@ impl CanonicalError {
 
 impl fmt::Display for CanonicalError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.pointer {
-            Some(pointer) if !pointer.is_empty() => write!(f, "{} at `{pointer}`", self.code),
-            _ => write!(f, "{}", self.code),
+        f.write_str(self.code.as_str())?;
+        if let Some(pointer) = self.pointer.as_deref().filter(|pointer| !pointer.is_empty()) {
+            write!(f, " at `{}`", escape(pointer))?;
         }
+        write!(f, ": {}", self.code.advice())
     }
 }
 

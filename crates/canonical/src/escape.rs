@@ -32,6 +32,9 @@ const DEFAULT_IGNORABLE: &[(u32, u32)] = &[
 #[must_use]
 pub fn is_hidden(c: char) -> bool {
     use GeneralCategory as G;
+    if c.is_ascii() {
+        return c.is_ascii_control();
+    }
     let code = u32::from(c);
     let ignorable = DEFAULT_IGNORABLE.iter().any(|(from, to)| (*from..=*to).contains(&code));
     let category = matches!(
@@ -45,7 +48,7 @@ pub fn is_hidden(c: char) -> bool {
             | G::Surrogate
             | G::Unassigned
     );
-    c != ' ' && (ignorable || category)
+    ignorable || category
 }
 
 /// Text from outside as it may stand in quotes on any terminal or page: one line, nothing cut.

@@ -1,6 +1,8 @@
 //! The strict JSON reader (specification section 4): left to right, exact numbers, unique names,
 //! bounded depth. Recursion is bounded by the depth limit.
 
+use std::collections::BTreeMap;
+
 use crate::error::{CanonicalError, ErrorCode};
 use crate::number;
 use crate::value::{Object, Value, pointer_token};
@@ -25,7 +27,7 @@ pub fn read_arguments(json: &[u8]) -> Result<Object, CanonicalError> {
 /// As [`read_arguments`], without `NOT_AN_OBJECT`.
 pub fn read_value(json: &[u8]) -> Result<Value, CanonicalError> {
     let text = std::str::from_utf8(json).map_err(|_| CanonicalError::new(ErrorCode::InvalidUtf8))?;
-    let mut reader = Reader { text, at: 0, path: Vec::new(), depth: 0 };
+    let mut reader = Reader::new(text);
     reader.blank();
     let value = reader.value()?;
     reader.blank();
@@ -35,16 +37,75 @@ pub fn read_value(json: &[u8]) -> Result<Value, CanonicalError> {
     Ok(value)
 }
 
+/// A string of a flat object.
+pub(crate) struct Text {
+    pub(crate) text: String,
+    /// An escape left half of a surrogate pair: `text` is not what was meant, only that it was there.
+    pub(crate) lone_surrogate: bool,
+}
+
+/// Reads one JSON object whose members are all strings, as the JSON Lines commands take; `None` for anything else.
+pub(crate) fn read_flat(line: &[u8]) -> Option<BTreeMap<String, Text>> {
+    let mut reader = Reader::new(std::str::from_utf8(line).ok()?);
+    let mut members = BTreeMap::new();
+    reader.blank();
+    reader.take(b'{').then_some(())?;
+    reader.blank();
+    let mut open = !reader.take(b'}');
+    while open {
+        reader.blank();
+        let name = reader.flat_string()?;
+        reader.blank();
+        reader.take(b':').then_some(())?;
+        reader.blank();
+        let value = reader.flat_string()?;
+        if name.lone_surrogate || members.insert(name.text, value).is_some() {
+            return None;
+        }
+        reader.blank();
+        open = !reader.take(b'}');
+        if open {
+            reader.take(b',').then_some(())?;
+        }
+    }
+    reader.blank();
+    reader.peek().is_none().then_some(members)
+}
+
 struct Reader<'a> {
     text: &'a str,
     at: usize,
     path: Vec<String>,
     depth: usize,
+    /// Note lone surrogates instead of failing.
+    keep_lone: bool,
+    lone_seen: bool,
 }
 
 type Read<T> = Result<T, CanonicalError>;
 
 impl<'a> Reader<'a> {
+    const fn new(text: &'a str) -> Self {
+        Self { text, at: 0, path: Vec::new(), depth: 0, keep_lone: false, lone_seen: false }
+    }
+
+    fn flat_string(&mut self) -> Option<Text> {
+        if self.peek() != Some(b'"') {
+            return None;
+        }
+        (self.keep_lone, self.lone_seen) = (true, false);
+        let text = self.string().ok()?;
+        Some(Text { text, lone_surrogate: self.lone_seen })
+    }
+
+    fn lone(&mut self) -> Read<char> {
+        if !self.keep_lone {
+            return Err(self.error(ErrorCode::LoneSurrogate));
+        }
+        self.lone_seen = true;
+        Ok(char::REPLACEMENT_CHARACTER)
+    }
+
     fn error(&self, code: ErrorCode) -> CanonicalError {
         let pointer: String = self.path.iter().flat_map(|token| ["/", token]).collect();
         CanonicalError::at(code, pointer)
@@ -218,13 +279,16 @@ impl<'a> Reader<'a> {
                 self.at += 2;
                 let second = self.hex4()?;
                 if !(0xDC00..=0xDFFF).contains(&second) {
-                    return Err(self.error(ErrorCode::LoneSurrogate));
+                    return self.lone();
                 }
                 0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00)
             }
             other => other,
         };
-        char::from_u32(code).ok_or_else(|| self.error(ErrorCode::LoneSurrogate))
+        match char::from_u32(code) {
+            Some(c) => Ok(c),
+            None => self.lone(),
+        }
     }
 
     fn hex4(&mut self) -> Read<u32> {

@@ -1,15 +1,19 @@
 //! The line forms of the `canonical` commands: one JSON line in, one out. Pure; the caller reads and writes.
+//!
+//! A line of the vectors may be given as it stands: what it says beside the input (`name`, the expected
+//! answers) is passed over. Any other member makes the line invalid, so that a mistyped name never
+//! changes what is frozen in silence.
+
+use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::json;
 
-use crate::action::{freeze_action, verify_action};
+use crate::action::{freeze_action, is_tool_name, verify_action};
 use crate::display::{self, Warning};
-use crate::error::{CanonicalError, ErrorCode};
-use crate::json::read_value;
+use crate::error::ErrorCode;
+use crate::json::{Text, read_arguments, read_flat};
 use crate::plan::verify_plan;
-use crate::value::{Object, Value};
 
 /// What bytes are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,43 +26,51 @@ pub enum Kind {
 
 const INVALID_LINE: &str = r#"{"error":"INVALID_LINE"}"#;
 
+/// Members of the vectors that are no input.
+const PASSED_OVER: [&str; 5] = ["name", "canonical", "digest", "effect_digest", "error"];
+
+type Line = BTreeMap<String, Text>;
+
 /// `{"tool", "arguments_json" | "arguments_json_b64", "rationale"?, "tool_digest"?}` to
-/// `{"canonical","digest","effect_digest"}` or `{"error"}`. Other members are passed over.
+/// `{"canonical","digest","effect_digest"}` or `{"error"}`.
 #[must_use]
 pub fn digest(line: &[u8]) -> String {
-    match read_value(line) {
-        Ok(Value::Object(object)) => digest_of(&object).unwrap_or_else(|| INVALID_LINE.to_owned()),
-        // A rationale is text of the action; every other lone surrogate only spoils the line.
-        Err(CanonicalError { code: ErrorCode::LoneSurrogate, pointer: Some(at) }) if at == "/rationale" => {
-            error(ErrorCode::LoneSurrogate)
-        }
-        _ => INVALID_LINE.to_owned(),
-    }
+    read(line, &["tool", "arguments_json", "arguments_json_b64", "rationale", "tool_digest"])
+        .and_then(|line| digest_of(&line))
+        .unwrap_or_else(|| INVALID_LINE.to_owned())
 }
 
-fn digest_of(line: &Object) -> Option<String> {
-    let tool = line.get("tool")?.as_str()?;
-    let arguments = match (line.get("arguments_json"), line.get("arguments_json_b64")) {
-        (Some(text), None) => text.as_str()?.as_bytes().to_vec(),
-        (None, Some(raw)) => STANDARD.decode(raw.as_str()?).ok()?,
+fn digest_of(line: &Line) -> Option<String> {
+    let tool = line.get("tool")?;
+    let (arguments, lone_arguments) = match (line.get("arguments_json"), line.get("arguments_json_b64")) {
+        (Some(given), None) => (given.text.as_bytes().to_vec(), given.lone_surrogate),
+        (None, Some(raw)) => (STANDARD.decode(&raw.text).ok()?, false),
         _ => return None,
     };
-    let rationale = optional(line, "rationale")?;
     // What is no hex is no digest of 32 bytes either.
-    let tool_digest = hex::decode(optional(line, "tool_digest")?).unwrap_or_else(|_| vec![0]);
-    Some(match freeze_action(tool, &arguments, rationale, Some(&tool_digest)) {
+    let tool_digest = line.get("tool_digest").map_or(Some(Vec::new()), |d| hex::decode(&d.text).ok());
+    let tool_digest = tool_digest.unwrap_or_else(|| vec![0]);
+    if tool.lone_surrogate || !is_tool_name(&tool.text) {
+        return Some(error(ErrorCode::InvalidToolName));
+    }
+    // Such a text has no bytes that could be read further.
+    if lone_arguments {
+        return Some(error(ErrorCode::LoneSurrogate));
+    }
+    let rationale = line.get("rationale");
+    if rationale.is_some_and(|r| r.lone_surrogate) {
+        return Some(error(read_arguments(&arguments).err().map_or(ErrorCode::LoneSurrogate, |e| e.code)));
+    }
+    let rationale = rationale.map_or("", |r| r.text.as_str());
+    Some(match freeze_action(&tool.text, &arguments, rationale, Some(&tool_digest)) {
         Err(fault) => error(fault.code),
-        Ok(frozen) => json!({
-            "canonical": STANDARD.encode(frozen.bytes()),
-            "digest": frozen.digest().to_string(),
-            "effect_digest": frozen.effect_digest().to_string(),
-        })
-        .to_string(),
+        Ok(frozen) => format!(
+            r#"{{"canonical":"{}","digest":"{}","effect_digest":"{}"}}"#,
+            STANDARD.encode(frozen.bytes()),
+            frozen.digest(),
+            frozen.effect_digest(),
+        ),
     })
-}
-
-fn optional<'a>(line: &'a Object, name: &str) -> Option<&'a str> {
-    line.get(name).map_or(Some(""), Value::as_str)
 }
 
 /// `{"bytes"}` to `{"ok":true,"digest"}` or `{"error"}`.
@@ -70,12 +82,12 @@ pub fn verify(kind: Kind, line: &[u8]) -> String {
         Kind::Plan => verify_plan(&bytes).map(|frozen| frozen.digest()),
     };
     match found {
-        Ok(digest) => json!({"ok": true, "digest": digest.to_string()}).to_string(),
+        Ok(digest) => format!(r#"{{"ok":true,"digest":"{digest}"}}"#),
         Err(fault) => error(fault.code),
     }
 }
 
-/// `{"bytes"}` to `{"text","warnings":[{"code","place"}…]}` or `{"error"}`.
+/// `{"bytes"}` to `{"text","warnings":[{"code","place","message"}…]}` or `{"error"}`.
 #[must_use]
 pub fn show(kind: Kind, line: &[u8]) -> String {
     let Some(bytes) = bytes_of(line) else { return INVALID_LINE.to_owned() };
@@ -86,20 +98,37 @@ pub fn show(kind: Kind, line: &[u8]) -> String {
             .map(|frozen| (display::plan_text(&frozen), display::warnings_for_plan(&frozen))),
     };
     match shown {
-        Ok((text, warnings)) => json!({"text": text, "warnings": list(&warnings)}).to_string(),
+        Ok((text, warnings)) => {
+            let warnings: Vec<String> = warnings.iter().map(warning).collect();
+            format!(r#"{{"text":{},"warnings":[{}]}}"#, string(&text), warnings.join(","))
+        }
         Err(fault) => error(fault.code),
     }
 }
 
-fn list(warnings: &[Warning]) -> Vec<serde_json::Value> {
-    warnings.iter().map(|w| json!({"code": w.code.as_str(), "place": display::escape(&w.place)})).collect()
+fn warning(w: &Warning) -> String {
+    format!(
+        r#"{{"code":"{}","place":{},"message":{}}}"#,
+        w.code.as_str(),
+        string(&display::escape(&w.place)),
+        string(&w.message),
+    )
+}
+
+fn string(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+fn read(line: &[u8], names: &[&str]) -> Option<Line> {
+    let line = read_flat(line)?;
+    let known = |name: &String| names.contains(&name.as_str()) || PASSED_OVER.contains(&name.as_str());
+    line.keys().all(known).then_some(line)
 }
 
 fn bytes_of(line: &[u8]) -> Option<Vec<u8>> {
-    let line = read_value(line).ok()?;
-    STANDARD.decode(line.as_object()?.get("bytes")?.as_str()?).ok()
+    STANDARD.decode(&read(line, &["bytes"])?.get("bytes")?.text).ok()
 }
 
 fn error(code: ErrorCode) -> String {
-    json!({"error": code.as_str()}).to_string()
+    format!(r#"{{"error":"{code}"}}"#)
 }
