@@ -1,3 +1,7 @@
-//! The zone `governance`.
+//! The program of the zone `governance`.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    exequatur_service::run("governance", exequatur_governance::run)
+}
