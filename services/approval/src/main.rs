@@ -1,3 +1,7 @@
-//! The zone `approval`.
+//! The program of the zone `approval`.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    exequatur_service::run("approval", exequatur_approval::run)
+}

@@ -1,0 +1,11 @@
+//! gRPC in, domain values through, gRPC out.
+
+mod approval;
+mod inbox;
+mod reservation;
+mod reviewer;
+
+pub use approval::Approvals;
+pub use inbox::Inbox;
+pub use reservation::Reservations;
+pub use reviewer::Reviewers;
