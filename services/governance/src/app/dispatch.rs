@@ -45,8 +45,8 @@ struct Question {
 
 enum Turn {
     Ask(Box<Question>),
-    /// The deadline is over and the connector may have it: cancel there, then learn.
-    CancelFirst(u32),
+    /// It must not start any more, for this reason, and the connector may have it: cancel there, then learn.
+    CancelFirst(u32, Event, Fault),
     Later(UnixMillis),
     Nothing,
 }
@@ -98,7 +98,7 @@ impl App {
                     tokio::time::sleep(at.since(now)).await;
                 }
                 Turn::Ask(question) => self.ask(tenant, plan, *question).await?,
-                Turn::CancelFirst(index) => self.cancel_first(tenant, plan, index).await?,
+                Turn::CancelFirst(index, event, fault) => self.cancel_first(tenant, plan, index, event, fault).await?,
             }
         }
     }
@@ -122,10 +122,11 @@ impl App {
         }
         let (asked, state) = (action.asked, action.state);
         if state == State::Ready && now > action.ready_at.saturating_add(READY_FOR) {
+            let fault = Fault::new(Reason::Expired, "it could not be started in time");
             if asked {
-                return Ok(Turn::CancelFirst(index));
+                return Ok(Turn::CancelFirst(index, Event::Expire, fault));
             }
-            return self.give_up(tx, plan, index, Event::Expire, Fault::new(Reason::Expired, "it could not be started in time")).await;
+            return self.give_up(tx, plan, index, Event::Expire, fault).await;
         }
         let action = action.clone();
         match self.warranted(&mut tx, &plan, &action).await {
@@ -137,14 +138,17 @@ impl App {
                 tx.commit().await?;
                 Ok(Turn::Ask(Box::new(question)))
             }
-            // What may be at the connector is never ended by our own second thoughts.
-            Err(fault) if asked || state == State::Executing || !is_final(fault.reason()) => Err(fault),
+            Err(fault) if state == State::Executing || !is_final(fault.reason()) => Err(fault),
             Err(fault) => {
                 let event = match fault.reason() {
                     Reason::RunRevoked => Event::Revoke,
                     Reason::RunExpired => Event::Expire,
                     _ => Event::Refuse,
                 };
+                // What may be at the connector is never ended by our own second thoughts alone.
+                if asked {
+                    return Ok(Turn::CancelFirst(index, event, fault));
+                }
                 self.give_up(tx, plan, index, event, fault).await
             }
         }
@@ -342,7 +346,14 @@ impl App {
     }
 
     /// Nothing may start any more: the connector forgets what it did not take, or says what it did.
-    async fn cancel_first(&self, tenant: &str, plan: &str, index: u32) -> Result<(), Fault> {
+    async fn cancel_first(
+        &self,
+        tenant: &str,
+        plan: &str,
+        index: u32,
+        event: Event,
+        fault: Fault,
+    ) -> Result<(), Fault> {
         let mut tx = self.store.begin().await?;
         let found = self.rows.plan(&mut tx, tenant, plan).await?;
         drop(tx);
@@ -358,8 +369,10 @@ impl App {
         let mut tx = self.store.begin().await?;
         let Some(mut plan) = self.rows.plan(&mut tx, tenant, plan).await? else { return Ok(()) };
         if said.already_sent.is_empty() {
-            let fault = Fault::new(Reason::Expired, "it could not be started in time");
-            return self.give_up(tx, plan, index, Event::Expire, fault).await.map(drop);
+            return self.give_up(tx, plan, index, event, fault).await.map(drop);
+        }
+        if event != Event::Expire {
+            return Err(fault);
         }
         // It was sent: what became of it is asked for as ever.
         let position = usize::try_from(index).unwrap_or(usize::MAX);
