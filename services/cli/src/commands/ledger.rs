@@ -1,6 +1,7 @@
 //! `ledger`: export of every zone's log into one file, and its verification without any server.
 
-use std::io::{BufWriter, Write};
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -10,7 +11,8 @@ use clap::{Args as ClapArgs, Subcommand};
 use exequatur_ledger_client::ledger_service_client::LedgerServiceClient;
 use exequatur_proto::ledger::v1::export_ledger_response::Item;
 use exequatur_proto::ledger::v1::{ExportLedgerRequest, Head};
-use exequatur_statement::to_json;
+use exequatur_statement::{PublicRoot, to_json};
+use exequatur_verify::Report;
 use prost::Message as _;
 use serde_json::{Map, Value, json};
 
@@ -127,15 +129,41 @@ fn export_text(out: &Path, zones: &Map<String, Value>) -> String {
     format!("{}\n{}", text::escape(&out.display().to_string()), table.render(""))
 }
 
-pub(crate) struct Report {
-    pub(crate) valid: bool,
-    pub(crate) first_fault: Option<String>,
-    pub(crate) summary: String,
-    pub(crate) root_key_fingerprint: String,
+/// What the verifier says of a file.
+///
+/// # Errors
+/// When the root key cannot be read, or the file cannot be judged.
+pub(crate) fn check(file: &Path, root_key: &Path) -> Result<Report, Failure> {
+    let cannot = |text: String| Failure::failed("CANNOT_TELL", text);
+    let root = PublicRoot::load(root_key).map_err(|e| cannot(format!("`{}`: {e}", root_key.display())))?;
+    let content = File::open(file).map_err(|e| cannot(format!("`{}`: {e}", file.display())))?;
+    exequatur_verify::verify(BufReader::new(content), &root).map_err(|e| cannot(format!("`{}`: {e}", file.display())))
 }
-pub(crate) fn check(_file: &Path, _root_key: &Path) -> Result<Report, Failure> {
-    Err(Failure::failed("X", "x"))
+
+/// Exit codes of `ledger verify`.
+const INVALID: u8 = 1;
+const CANNOT_TELL: u8 = 3;
+
+fn verify(file: &Path, root_key: &Path, app: &App) -> Result<u8, Failure> {
+    let report = check(file, root_key).map_err(|failure| Failure { exit: CANNOT_TELL, ..failure })?;
+    let mut value = json!({
+        "valid": report.valid,
+        "root_key_fingerprint": report.root_key_fingerprint,
+        "open": report.open,
+        "zones": report.zones.iter().map(|z| (z.zone.clone(), json!({"size": z.size, "root": z.root}))).collect::<Map<_, _>>(),
+    });
+    if let (Some(fault), Some(object)) = (&report.first_fault, value.as_object_mut()) {
+        object.insert("first_fault".to_owned(), json!({"zone": fault.zone, "record": fault.record, "what": fault.what}));
+    }
+    app.output.value(&value, || summary(&report));
+    Ok(if report.valid { 0 } else { INVALID })
 }
-fn verify(_file: &Path, _root_key: &Path, _app: &App) -> Result<u8, Failure> {
-    Err(Failure::failed("X", "x"))
+
+/// The answer in one line.
+pub(crate) fn summary(report: &Report) -> String {
+    let sizes: Vec<String> = report.zones.iter().map(|z| format!("{} {}", z.zone, z.size)).collect();
+    match &report.first_fault {
+        None => format!("valid: {} entries, {} open", sizes.join(", "), report.open),
+        Some(fault) => format!("INVALID: {}", text::escape(&fault.to_string())),
+    }
 }

@@ -72,8 +72,8 @@ pub(crate) fn verify(world: &World, file: &Path) -> Result<Verdict, Broken> {
     let report = ledger::check(file, &root_key).map_err(said)?;
     Ok(Verdict {
         valid: report.valid,
+        summary: ledger::summary(&report),
         fault: report.first_fault.map(|fault| fault.to_string()).unwrap_or_default(),
-        summary: report.summary,
         fingerprint: report.root_key_fingerprint,
     })
 }
