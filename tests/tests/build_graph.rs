@@ -43,12 +43,25 @@ fn tree(package: &str) -> BTreeSet<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let output = Command::new(env!("CARGO"))
         .current_dir(root)
-        .args(["tree", "--locked", "--offline", "-p", package, "-e", "normal", "--prefix", "none", "--format", "{p}"])
+        .args([
+            "tree",
+            "--locked",
+            "--offline",
+            "-p",
+            package,
+            "-e",
+            "normal",
+            "--prefix",
+            "none",
+            "--format",
+            "{p}",
+        ])
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout).unwrap();
-    let crates: BTreeSet<_> = text.lines().filter_map(|l| l.split(' ').next()).map(ToOwned::to_owned).collect();
+    let crates: BTreeSet<_> =
+        text.lines().filter_map(|l| l.split(' ').next()).map(ToOwned::to_owned).collect();
     assert!(crates.len() > 20, "the tree of `{package}` was read");
     crates
 }

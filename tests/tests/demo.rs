@@ -34,7 +34,11 @@ fn the_demo_holds() {
     assert_eq!(told.json["of"], LINES);
     // Every line says what it saw.
     let lines = told.json["lines"].as_array().unwrap();
-    assert!(lines.iter().all(|line| line["held"] == true && line["saw"].as_object().is_some_and(|s| !s.is_empty())));
+    assert!(
+        lines
+            .iter()
+            .all(|line| line["held"] == true && line["saw"].as_object().is_some_and(|s| !s.is_empty()))
+    );
 }
 
 #[test]

@@ -49,10 +49,11 @@ fn the_python_agent_proposes_waits_and_sees_its_message_sent() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let approval = exequatur_testkit::eventually("the message waits", std::time::Duration::from_secs(30), || {
-        let inbox = plane.cli(&["inbox", "list"]).json;
-        inbox["items"].as_array()?.first()?["approval"].as_str().map(ToOwned::to_owned)
-    });
+    let approval =
+        exequatur_testkit::eventually("the message waits", std::time::Duration::from_secs(30), || {
+            let inbox = plane.cli(&["inbox", "list"]).json;
+            inbox["items"].as_array()?.first()?["approval"].as_str().map(ToOwned::to_owned)
+        });
     let _ = plane.cli(&["inbox", "approve", &approval]).ok();
     let output = agent.wait_with_output().unwrap();
     let said: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -81,7 +82,10 @@ fn grpcurl_serves_an_operator_and_nobody_else() {
     let listed = call(Some("operator"), &[&governance, "list"]);
     assert_eq!(listed.code, 0, "{}", listed.stderr);
     assert!(listed.stdout.contains("exequatur.run.v1.RunService"), "{}", listed.stdout);
-    let runs = call(Some("operator"), &["-d", r#"{"tenant":"demo"}"#, &governance, "exequatur.run.v1.RunService/ListRuns"]);
+    let runs = call(
+        Some("operator"),
+        &["-d", r#"{"tenant":"demo"}"#, &governance, "exequatur.run.v1.RunService/ListRuns"],
+    );
     assert_eq!(runs.code, 0, "{}", runs.stderr);
     let missing = call(
         Some("operator"),

@@ -87,7 +87,12 @@ pub fn freeze_action(
             Some(Digest::from_slice(raw).map_err(|_| CanonicalError::new(ErrorCode::InvalidToolDigest))?)
         }
     };
-    freeze_value_action(Action { tool: tool.to_owned(), arguments, rationale: rationale.to_owned(), tool_digest })
+    freeze_value_action(Action {
+        tool: tool.to_owned(),
+        arguments,
+        rationale: rationale.to_owned(),
+        tool_digest,
+    })
 }
 
 /// Freezes an action whose arguments are values, for instance after defaults were filled in.

@@ -9,7 +9,9 @@ use crate::plan::{FrozenPlan, Timestamp};
 use crate::value::{Object, Value};
 
 pub use crate::escape::{escape, is_hidden};
-pub use crate::warning::{MAX_PLACE, MAX_WARNINGS, Warning, WarningCode, warnings_for_action, warnings_for_plan, warnings_for_text};
+pub use crate::warning::{
+    MAX_PLACE, MAX_WARNINGS, Warning, WarningCode, warnings_for_action, warnings_for_plan, warnings_for_text,
+};
 
 /// Bytes of text that a plan may need to be shown whole; beyond, nobody can approve it.
 pub const MAX_SHOWN_BYTES: usize = 64 * 1024;

@@ -69,8 +69,12 @@ impl ErrorCode {
             Self::TooLarge => "one action has at most 1,048,576 bytes: send less, or a reference to it",
             Self::NumberOutOfRange => "send a number that 64 bits hold, or send it as a string",
             Self::NegativeZero => "send 0 without the minus sign",
-            Self::NumberNotExact => "a double would change this number: send fewer digits, or send it as a string",
-            Self::InvalidToolName => "a tool name is a letter, then at most 127 letters, digits, `_`, `.`, `-` or `/`",
+            Self::NumberNotExact => {
+                "a double would change this number: send fewer digits, or send it as a string"
+            }
+            Self::InvalidToolName => {
+                "a tool name is a letter, then at most 127 letters, digits, `_`, `.`, `-` or `/`"
+            }
             Self::InvalidToolDigest => "the tool digest is the 32 bytes of the definition's digest",
             Self::NotCanonical => "send the bytes exactly as they were frozen",
         }

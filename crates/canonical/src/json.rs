@@ -215,7 +215,9 @@ impl<'a> Reader<'a> {
     }
 
     fn literal(&mut self) -> Read<Value> {
-        for (word, value) in [("true", Value::Bool(true)), ("false", Value::Bool(false)), ("null", Value::Null)] {
+        for (word, value) in
+            [("true", Value::Bool(true)), ("false", Value::Bool(false)), ("null", Value::Null)]
+        {
             if self.rest().starts_with(word) {
                 self.at += word.len();
                 return Ok(value);

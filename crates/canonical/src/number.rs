@@ -96,7 +96,11 @@ fn exponent_of(text: &str) -> i128 {
         None => (false, text.strip_prefix('+').unwrap_or(text)),
     };
     let digits = digits.trim_start_matches('0');
-    let size = if digits.len() > 24 { FAR } else { digits.bytes().fold(0, |sum, d| sum * 10 + i128::from(d - b'0')) };
+    let size = if digits.len() > 24 {
+        FAR
+    } else {
+        digits.bytes().fold(0, |sum, d| sum * 10 + i128::from(d - b'0'))
+    };
     if negative { -size } else { size }
 }
 

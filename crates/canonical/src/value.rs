@@ -136,7 +136,8 @@ impl Value {
             value = match value {
                 Self::Object(object) => object.get(&unescape(token))?,
                 Self::List(list) => {
-                    let plain = token == "0" || (!token.starts_with('0') && token.bytes().all(|b| b.is_ascii_digit()));
+                    let plain = token == "0"
+                        || (!token.starts_with('0') && token.bytes().all(|b| b.is_ascii_digit()));
                     list.get(token.parse::<usize>().ok().filter(|_| plain)?)?
                 }
                 _ => return None,

@@ -222,13 +222,17 @@ impl<'a> Walk<'a> {
             return;
         }
         if let Some(c) = content.chars().find(|c| is_bidi_control(*c)) {
-            self.warn(WarningCode::BidiControl, || format!("{} changes the order in which text is read", code_point(c)));
+            self.warn(WarningCode::BidiControl, || {
+                format!("{} changes the order in which text is read", code_point(c))
+            });
         }
         if let Some(c) = content.chars().find(|c| is_unseen(*c)) {
             self.warn(WarningCode::HiddenCharacter, || format!("{} would not be seen", code_point(c)));
         }
         if !is_nfc(content) {
-            self.warn(WarningCode::NotNfc, || "the same text can be written with other characters (not NFC)".to_owned());
+            self.warn(WarningCode::NotNfc, || {
+                "the same text can be written with other characters (not NFC)".to_owned()
+            });
         }
         for part in content.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_ascii()) {
             if !part.is_single_script() {

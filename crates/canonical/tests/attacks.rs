@@ -109,7 +109,11 @@ fn s17_names_ascend_by_utf8_bytes() {
 #[test]
 fn s18_half_a_surrogate_pair_is_refused() {
     for note in [r"\ud83d", r"\ude00\ud83d", r"\ud83dx", r"\ud83d\n", r"\ud83d\ud83d\ude00", r"a\udfff"] {
-        assert_eq!(at(&format!("{{\"note\":\"{note}\"}}")), (ErrorCode::LoneSurrogate, "/note".into()), "{note}");
+        assert_eq!(
+            at(&format!("{{\"note\":\"{note}\"}}")),
+            (ErrorCode::LoneSurrogate, "/note".into()),
+            "{note}"
+        );
     }
     let raw = freeze_action("demo.echo", b"{\"note\":\"\xed\xa0\xbd\"}", "", None).unwrap_err();
     assert_eq!(raw.code, ErrorCode::InvalidUtf8);
@@ -246,7 +250,10 @@ fn s21_wire_order_and_unknown_fields() {
 fn s22_a_field_twice_is_refused() {
     let arguments = wire(0x12, b"");
     refused(&[wire(0x0a, b"files.read"), wire(0x0a, b"files.delete"), arguments.clone()]);
-    let with = |value: &[u8]| [wire(0x0a, b"demo.echo"), wire(0x12, &wire(0x0a, &[wire(0x0a, b"a"), wire(0x12, value)].concat()))].concat();
+    let with = |value: &[u8]| {
+        [wire(0x0a, b"demo.echo"), wire(0x12, &wire(0x0a, &[wire(0x0a, b"a"), wire(0x12, value)].concat()))]
+            .concat()
+    };
     refused(&[with(&[0x18, 0x02, 0x32, 0x01, b'x'])]);
     refused(&[with(&[0x18, 0x02, 0x18, 0x04])]);
     assert_eq!(verify_action(&with(&[0x18, 0x02])).unwrap(), freeze(r#"{"a":1}"#).unwrap());
@@ -289,13 +296,16 @@ fn plan_headers_keep_the_same_subset() {
     for (n, parts) in wrong.iter().enumerate() {
         assert_eq!(plan(parts).unwrap_err().code, ErrorCode::NotCanonical, "{n}");
     }
-    let many: Vec<u8> = [tenant, time].concat().into_iter().chain((0..257).flat_map(|_| digest.clone())).collect();
+    let many: Vec<u8> =
+        [tenant, time].concat().into_iter().chain((0..257).flat_map(|_| digest.clone())).collect();
     assert!(verify_plan(&many).is_err());
 }
 
 #[test]
 fn one_error_in_the_order_of_the_table() {
-    let freeze = |tool: &str, json: &[u8], digest: &[u8]| freeze_action(tool, json, "", Some(digest)).unwrap_err().code;
+    let freeze = |tool: &str, json: &[u8], digest: &[u8]| {
+        freeze_action(tool, json, "", Some(digest)).unwrap_err().code
+    };
     assert_eq!(freeze("a b", b"\xff", &[0]), ErrorCode::InvalidToolName);
     assert_eq!(freeze("a", b"[-0,\xff", &[0]), ErrorCode::InvalidUtf8);
     assert_eq!(freeze("a", b"[-0", &[0]), ErrorCode::NegativeZero);

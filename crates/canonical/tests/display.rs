@@ -45,7 +45,13 @@ fn every_code_point_is_shown_by_the_rule() {
         let text = escape(&c.to_string());
         let hides = matches!(
             get_general_category(c),
-            G::Control | G::Format | G::LineSeparator | G::ParagraphSeparator | G::PrivateUse | G::Unassigned | G::Surrogate
+            G::Control
+                | G::Format
+                | G::LineSeparator
+                | G::ParagraphSeparator
+                | G::PrivateUse
+                | G::Unassigned
+                | G::Surrogate
         ) || (get_general_category(c) == G::SpaceSeparator && c != ' ')
             || (u32::from(c) & 0xfffe == 0xfffe)
             || (0xfdd0..=0xfdef).contains(&u32::from(c))
@@ -67,7 +73,12 @@ fn every_code_point_is_shown_by_the_rule() {
 #[test]
 fn no_neighbour_changes_how_a_code_point_is_shown() {
     for c in (0..=0x10_ffff).filter_map(char::from_u32) {
-        assert_eq!(escape(&format!("a{c}b")), format!("a{}b", escape(&c.to_string())), "U+{:04X}", u32::from(c));
+        assert_eq!(
+            escape(&format!("a{c}b")),
+            format!("a{}b", escape(&c.to_string())),
+            "U+{:04X}",
+            u32::from(c)
+        );
     }
 }
 
@@ -177,14 +188,39 @@ fn moments_are_shown_right_and_apart() {
 #[test]
 fn kinds_are_told_apart() {
     let values = [
-        "1", "1.0", "\"1\"", "0", "0.0", "null", "\"null\"", "true", "\"true\"", "\"\"", "[]", "{}", "\"[]\"", "[[]]",
-        "[{}]", "[\"\"]", "[null]", "9223372036854775808", "9223372036854776000.0", "\"9223372036854775808\"", "1e21",
-        "\"1e21\"", "\" \"", "\"\\n\"", "\"\\\\n\"", "\"\\\\u{a}\"", "\"bytes(00)\"",
+        "1",
+        "1.0",
+        "\"1\"",
+        "0",
+        "0.0",
+        "null",
+        "\"null\"",
+        "true",
+        "\"true\"",
+        "\"\"",
+        "[]",
+        "{}",
+        "\"[]\"",
+        "[[]]",
+        "[{}]",
+        "[\"\"]",
+        "[null]",
+        "9223372036854775808",
+        "9223372036854776000.0",
+        "\"9223372036854775808\"",
+        "1e21",
+        "\"1e21\"",
+        "\" \"",
+        "\"\\n\"",
+        "\"\\\\n\"",
+        "\"\\\\u{a}\"",
+        "\"bytes(00)\"",
     ];
     let mut texts: HashSet<String> = values.iter().map(|v| shown(&format!("{{\"a\":{v}}}"), "")).collect();
     let mut bytes = Object::new();
     bytes.insert("a", Value::Bytes(vec![0])).unwrap();
-    let bytes = Action { tool: "demo.echo".into(), arguments: bytes, rationale: String::new(), tool_digest: None };
+    let bytes =
+        Action { tool: "demo.echo".into(), arguments: bytes, rationale: String::new(), tool_digest: None };
     texts.insert(action_text(&freeze_value_action(bytes).unwrap()));
     texts.insert(shown("{}", ""));
     texts.insert(shown("{}", "none"));
@@ -223,14 +259,20 @@ fn warnings_name_code_and_place() {
     assert_eq!(codes("{\"a\":\"\u{436}abc\"}", "", None), one(MixedScript, "/arguments/a"));
     assert_eq!(codes("{\"a\":\"\u{441}\u{43e}\u{440}\"}", "", None), one(Confusable, "/arguments/a"));
     assert_eq!(codes("{}", "e\u{301}", None), one(NotNfc, "/rationale"));
-    assert_eq!(codes("{\"a/b\":{\"x\":\"pay\u{200b}pal\"}}", "", None), one(HiddenCharacter, "/arguments/a~1b/x"));
+    assert_eq!(
+        codes("{\"a/b\":{\"x\":\"pay\u{200b}pal\"}}", "", None),
+        one(HiddenCharacter, "/arguments/a~1b/x")
+    );
     assert_eq!(codes("{\"a\":\"\u{2800}\"}", "", None), one(HiddenCharacter, "/arguments/a"));
     assert_eq!(codes("{\"item1\":1,\"iteml\":2}", "", None), one(Confusable, "/arguments/iteml"));
     let known = ["to".to_owned(), "body".to_owned()];
     assert_eq!(codes("{\"to\":1,\"bcc\":2}", "", Some(&known)), one(UnknownArgument, "/arguments/bcc"));
     let frozen = freeze_action("demo.echo", "{\"t\u{43e}\":1}".as_bytes(), "", None).unwrap();
     let warnings = warnings_for_action(&frozen, Some(&known));
-    assert!(warnings.iter().any(|w| w.code == UnknownArgument && w.message.ends_with("it looks like \"to\"")), "{warnings:?}");
+    assert!(
+        warnings.iter().any(|w| w.code == UnknownArgument && w.message.ends_with("it looks like \"to\"")),
+        "{warnings:?}"
+    );
 }
 
 #[test]

@@ -105,7 +105,9 @@ fn what_is_no_such_object_is_an_invalid_line() {
         assert_eq!(digest(line), INVALID, "{line}");
     }
     assert_eq!(jsonl::digest(b"{\"tool\":\"a\",\"arguments_json\":\"\xff\"}"), INVALID);
-    for line in ["", "{}", r#"{"bytes":1}"#, r#"{"bytes":"!"}"#, r#"{"bytes":"EgA"}"#, r#"{"bytes":"","tool":"a"}"#] {
+    for line in
+        ["", "{}", r#"{"bytes":1}"#, r#"{"bytes":"!"}"#, r#"{"bytes":"EgA"}"#, r#"{"bytes":"","tool":"a"}"#]
+    {
         for kind in [Kind::Action, Kind::Plan] {
             assert_eq!(jsonl::verify(kind, line.as_bytes()), INVALID, "{line}");
             assert_eq!(jsonl::show(kind, line.as_bytes()), INVALID, "{line}");
@@ -140,6 +142,9 @@ fn a_line_of_output_holds_nothing_raw() {
     let bytes = field(&action, "canonical").unwrap_or_else(|| panic!("{action}"));
     let shown = jsonl::show(Kind::Action, format!(r#"{{"bytes":"{bytes}"}}"#).as_bytes());
     assert!(shown.chars().all(|c| !exequatur_canonical::display::is_hidden(c)), "{shown}");
-    assert!(shown.contains(r#"{"code":"BIDI_CONTROL","place":"/arguments/k\\u{202e}","message":"#), "{shown}");
+    assert!(
+        shown.contains(r#"{"code":"BIDI_CONTROL","place":"/arguments/k\\u{202e}","message":"#),
+        "{shown}"
+    );
     assert!(STANDARD.decode(bytes).is_ok());
 }

@@ -29,7 +29,9 @@ fn canonical_v1() {
         let digest = hex::decode(text(line, "tool_digest")).unwrap();
         let frozen = freeze_action(text(line, "tool"), &json, text(line, "rationale"), Some(&digest));
         match (line.get("error"), frozen) {
-            (Some(error), Err(found)) => assert_eq!(found.code.to_string(), error.as_str().unwrap(), "{name}"),
+            (Some(error), Err(found)) => {
+                assert_eq!(found.code.to_string(), error.as_str().unwrap(), "{name}")
+            }
             (None, Ok(frozen)) => {
                 assert_eq!(STANDARD.encode(frozen.bytes()), text(line, "canonical"), "{name}");
                 assert_eq!(frozen.digest().to_string(), text(line, "digest"), "{name}");
@@ -66,7 +68,12 @@ fn plan_v1() {
                 nanos: i32::try_from(line["nanos"].as_i64().unwrap()).unwrap(),
             },
             context: text(line, "context").into(),
-            action_digests: line["action_digests"].as_array().unwrap().iter().map(|d| d.as_str().unwrap().parse().unwrap()).collect(),
+            action_digests: line["action_digests"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|d| d.as_str().unwrap().parse().unwrap())
+                .collect(),
             continue_on_failure: flag("continue_on_failure"),
             allow_partial: flag("allow_partial"),
             realm: text(line, "realm").into(),

@@ -1,8 +1,8 @@
 //! A service's one clock: the system's time, never below the stored high-water mark, and not
 //! trusted after a jump. Knows no store: the mark comes in at start and is read back by the store.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use exequatur_fault::{Fault, Reason};
@@ -79,7 +79,11 @@ impl ManualClock {
 }
 
 fn system() -> i64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).ok().and_then(|d| i64::try_from(d.as_millis()).ok()).unwrap_or(0)
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .ok()
+        .and_then(|d| i64::try_from(d.as_millis()).ok())
+        .unwrap_or(0)
 }
 
 impl Clock {

@@ -73,7 +73,8 @@ impl<U: Message + Default + Name> Decoder for Strict<U> {
         check(&U::full_name(), &bytes)
             .map_err(|v| Fault::new(Reason::InvalidRequest, v.to_string()).with("field", v.path))?;
         U::decode(bytes).map(Some).map_err(|_| {
-            Fault::new(Reason::InvalidRequest, "the request is no valid protobuf message of this method").into()
+            Fault::new(Reason::InvalidRequest, "the request is no valid protobuf message of this method")
+                .into()
         })
     }
 

@@ -50,9 +50,9 @@ fn walk(message: &MessageDescriptor, mut bytes: &[u8], path: &str, depth: usize)
             return fail("unknown field", &tag.to_string());
         };
         // A oneof counts as one singular field: two members are two values for one place.
-        let slot = field.containing_oneof().map_or(tag, |oneof| {
-            oneof.fields().next().map_or(tag, |first| first.number())
-        });
+        let slot = field
+            .containing_oneof()
+            .map_or(tag, |oneof| oneof.fields().next().map_or(tag, |first| first.number()));
         if !field.is_list() && !field.is_map() && !seen.insert(slot) {
             return fail("repeated singular field", field.name());
         }
@@ -60,7 +60,8 @@ fn walk(message: &MessageDescriptor, mut bytes: &[u8], path: &str, depth: usize)
             let Ok(length) = decode_varint(&mut bytes) else {
                 return fail("malformed bytes", field.name());
             };
-            let Some((head, rest)) = usize::try_from(length).ok().and_then(|n| bytes.split_at_checked(n)) else {
+            let Some((head, rest)) = usize::try_from(length).ok().and_then(|n| bytes.split_at_checked(n))
+            else {
                 return fail("malformed bytes", field.name());
             };
             walk(&inner, head, &join(path, field.name()), depth + 1)?;

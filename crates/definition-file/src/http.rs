@@ -27,7 +27,8 @@ pub(crate) fn read(node: &Node) -> Result<HttpTemplate, FileError> {
 
 /// `https://host` or `http://host:port`: no path, query or user.
 fn origin(node: &Node) -> Result<(String, String, u32), FileError> {
-    let wrong = || node.error("must be `https://host` or `https://host:port`; path and query have their own keys");
+    let wrong =
+        || node.error("must be `https://host` or `https://host:port`; path and query have their own keys");
     let (scheme, rest) = node.text()?.split_once("://").ok_or_else(wrong)?;
     let usual = match scheme {
         "https" => 443,
@@ -83,7 +84,9 @@ fn path(node: &Node) -> Result<Vec<Source>, FileError> {
                     return Err(node.error("a segment is fixed text or one `{argument}`, never both"));
                 }
                 _ if segment.contains(['%', '?', '#']) => {
-                    return Err(node.error("a path holds no `%`, `?` or `#`; write text as it is, or a list of segments"));
+                    return Err(node.error(
+                        "a path holds no `%`, `?` or `#`; write text as it is, or a list of segments",
+                    ));
                 }
                 _ => From::Literal(segment.to_owned()),
             };

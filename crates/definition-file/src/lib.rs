@@ -13,9 +13,9 @@
 
 mod credentials;
 mod http;
-mod source;
 mod schema;
 mod smtp;
+mod source;
 mod units;
 
 #[cfg(test)]

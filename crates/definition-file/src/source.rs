@@ -36,7 +36,11 @@ pub(crate) fn argument(node: &Node) -> Result<(String, bool), FileError> {
 /// A source that must be there.
 pub(crate) fn required(node: &Node) -> Result<Source, FileError> {
     let (source, optional) = read(node)?;
-    if optional { Err(node.error("this cannot be left out, so it cannot be `$optional`")) } else { Ok(source) }
+    if optional {
+        Err(node.error("this cannot be left out, so it cannot be `$optional`"))
+    } else {
+        Ok(source)
+    }
 }
 
 /// Pairs under free names.

@@ -95,13 +95,19 @@ fn a_tool_file_becomes_a_definition() {
     );
     assert_eq!((m.timeout_ms, m.max_response_bytes), (10_000, 65_536));
     assert_eq!(m.attestation(), Attestation::Reservation);
-    assert_eq!(m.statuses.iter().map(|s| (s.from, s.to, s.outcome())).collect::<Vec<_>>(), [
-        (404, 404, StatusOutcome::Failed),
-        (500, 599, StatusOutcome::InDoubt)
-    ]);
+    assert_eq!(
+        m.statuses.iter().map(|s| (s.from, s.to, s.outcome())).collect::<Vec<_>>(),
+        [(404, 404, StatusOutcome::Failed), (500, 599, StatusOutcome::InDoubt)]
+    );
     // The same file gives the same bytes.
     assert_eq!(read(SMS).unwrap().digest(), d.digest());
-    let a = freeze_action("sms.send", br#"{"to":"+15005550009","body":"hi & bye"}"#, "", Some(d.digest().as_bytes())).unwrap();
+    let a = freeze_action(
+        "sms.send",
+        br#"{"to":"+15005550009","body":"hi & bye"}"#,
+        "",
+        Some(d.digest().as_bytes()),
+    )
+    .unwrap();
     let text = request_text(&prepare(&d, &a).unwrap());
     assert_eq!(
         text,
@@ -154,7 +160,10 @@ http:
     let a = freeze_action("note.add", br#"{"t":"q","tag":7}"#, "", Some(d.digest().as_bytes())).unwrap();
     let text = request_text(&prepare(&d, &a).unwrap());
     assert!(text.starts_with("POST https://[2001:db8::1]:8443/v1/q/a%25b\n"), "{text}");
-    assert!(text.ends_with(r#"| {"kind":"note","n":1.0,"nothing":null,"text":"q","tags":[7,"x"],"maybe":7}"#), "{text}");
+    assert!(
+        text.ends_with(r#"| {"kind":"note","n":1.0,"nothing":null,"text":"q","tags":[7,"x"],"maybe":7}"#),
+        "{text}"
+    );
 }
 
 /// Replaces one line's text and expects an error on that line.
@@ -177,8 +186,18 @@ fn mistakes_are_named_with_line_and_nearest_word() {
     broken(SMS, "max_response: 64KiB", "max_response: 64kb", "a size such as");
     broken(SMS, "method: POST", "method: post", "http.method");
     broken(SMS, "method: POST", "metod: POST", "did you mean `method`?");
-    broken(SMS, "url: https://sms.example.com", "url: https://sms.example.com/x", "path and query have their own keys");
-    broken(SMS, "url: https://sms.example.com", "url: https://user@sms.example.com", "path and query have their own keys");
+    broken(
+        SMS,
+        "url: https://sms.example.com",
+        "url: https://sms.example.com/x",
+        "path and query have their own keys",
+    );
+    broken(
+        SMS,
+        "url: https://sms.example.com",
+        "url: https://user@sms.example.com",
+        "path and query have their own keys",
+    );
     broken(SMS, "url: https://sms.example.com", "url: https://SMS.example.com", "http.host");
     broken(SMS, "path: /2010-04-01", "path: 2010-04-01", "begins with `/`");
     broken(SMS, "Messages.json", "{to}.json", "never both");
@@ -221,7 +240,8 @@ fn every_example_of_the_reference_page_holds() {
     for three in blocks.chunks(3) {
         let [(_, file), (_, arguments), (_, request)] = three else { panic!() };
         let d = read(file).unwrap();
-        let a = freeze_action(d.tool(), arguments.trim().as_bytes(), "", Some(d.digest().as_bytes())).unwrap();
+        let a =
+            freeze_action(d.tool(), arguments.trim().as_bytes(), "", Some(d.digest().as_bytes())).unwrap();
         assert_eq!(request_text(&prepare(&d, &a).unwrap()), request.trim_end());
     }
 }

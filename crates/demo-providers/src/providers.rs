@@ -132,9 +132,13 @@ fn crm(call: &Call<'_>, accounts: &Accounts) -> Answer {
         Some((_, name, phone, email)) => {
             (200, json!({"id": id, "name": name, "phone": phone, "email": email}))
         }
-        None if local.is_empty() || local.starts_with("missing") => (404, json!({"error": "no such contact"})),
+        None if local.is_empty() || local.starts_with("missing") => {
+            (404, json!({"error": "no such contact"}))
+        }
         // Everybody has an entry here, so that any id can be tried.
-        None => (200, json!({"id": id, "name": format!("Contact {local}"), "phone": "+15550199", "email": null})),
+        None => {
+            (200, json!({"id": id, "name": format!("Contact {local}"), "phone": "+15550199", "email": null}))
+        }
     }
 }
 

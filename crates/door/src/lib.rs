@@ -38,7 +38,8 @@ pub fn check(
 ) -> Result<Checked, Fault> {
     let plan = self::header(&trust.realm(), header)?;
     let action = self::action(&plan, index, action)?;
-    let definition = self::definition(trust, now, &plan.header().tenant, &action, present(definition, "definition")?)?;
+    let definition =
+        self::definition(trust, now, &plan.header().tenant, &action, present(definition, "definition")?)?;
     let prepared = prepare(&definition, &action)
         .map_err(|e| Fault::new(Reason::ValueDoesNotFit, format!("the request cannot be prepared: {e}")))?;
     Ok(Checked { plan, index, action, definition, prepared })
@@ -49,8 +50,9 @@ pub fn check(
 /// # Errors
 /// `NOT_CANONICAL` or `INVALID_FIELD`.
 pub fn header(realm: &str, bytes: &[u8]) -> Result<FrozenPlan, Fault> {
-    let plan = verify_plan(bytes)
-        .map_err(|_| Fault::new(Reason::NotCanonical, "the plan header is not canonical; send the frozen bytes"))?;
+    let plan = verify_plan(bytes).map_err(|_| {
+        Fault::new(Reason::NotCanonical, "the plan header is not canonical; send the frozen bytes")
+    })?;
     let h = plan.header();
     if h.realm != realm {
         return Err(Fault::field("header", "the plan header is of another realm"));
@@ -69,11 +71,16 @@ pub fn header(realm: &str, bytes: &[u8]) -> Result<FrozenPlan, Fault> {
 /// `NOT_CANONICAL`, `INVALID_FIELD` or `DIGEST_MISMATCH`.
 pub fn action(plan: &FrozenPlan, index: u32, bytes: &[u8]) -> Result<FrozenAction, Fault> {
     let at = |fault: Fault| fault.with("index", index.to_string());
-    let frozen = verify_action(bytes)
-        .map_err(|_| at(Fault::new(Reason::NotCanonical, "the action is not canonical; send the frozen bytes")))?;
+    let frozen = verify_action(bytes).map_err(|_| {
+        at(Fault::new(Reason::NotCanonical, "the action is not canonical; send the frozen bytes"))
+    })?;
     let listed = usize::try_from(index).ok().and_then(|i| plan.header().action_digests.get(i));
     let listed = listed.ok_or_else(|| at(Fault::field("index", "the plan has no action at this index")))?;
-    if *listed == frozen.digest() { Ok(frozen) } else { Err(at(mismatch("action", listed, &frozen.digest()))) }
+    if *listed == frozen.digest() {
+        Ok(frozen)
+    } else {
+        Err(at(mismatch("action", listed, &frozen.digest())))
+    }
 }
 
 /// A definition that an operator of the tenant signed and that the action was proposed against.
@@ -98,7 +105,12 @@ pub fn definition(
 ///
 /// # Errors
 /// `STATEMENT_INVALID` or `NOT_CANONICAL`.
-pub fn signed_definition(trust: &Trust, now: i64, tenant: &str, envelope: &Envelope) -> Result<Definition, Fault> {
+pub fn signed_definition(
+    trust: &Trust,
+    now: i64,
+    tenant: &str,
+    envelope: &Envelope,
+) -> Result<Definition, Fault> {
     let expect = Expect { issuer: None, audience: None, tenant: None, now, check_expiry: false };
     let verified = trust.verify::<ToolDefinition>(envelope, expect).map_err(|e| refused("definition", &e))?;
     let operates = trust.principal(&verified.issuer).is_some_and(|p| {
@@ -118,7 +130,12 @@ pub fn signed_definition(trust: &Trust, now: i64, tenant: &str, envelope: &Envel
 ///
 /// # Errors
 /// `STATEMENT_INVALID` or `DIGEST_MISMATCH`.
-pub fn warrant(trust: &Trust, now: i64, checked: &Checked, envelope: Option<&Envelope>) -> Result<Verified<Warrant>, Fault> {
+pub fn warrant(
+    trust: &Trust,
+    now: i64,
+    checked: &Checked,
+    envelope: Option<&Envelope>,
+) -> Result<Verified<Warrant>, Fault> {
     let zone = |name: &str| format!("spiffe://{}/zone/{name}", trust.realm());
     let (governance, connector) = (zone("governance"), zone("connector"));
     let expect = Expect {
@@ -171,7 +188,9 @@ pub fn refused(what: &str, error: &StatementError) -> Fault {
 pub fn mismatch(what: &str, expected: &Digest, found: &Digest) -> Fault {
     Fault::new(
         Reason::DigestMismatch,
-        format!("the {what} digest is not that of the bytes; read them again and compute it from what was read"),
+        format!(
+            "the {what} digest is not that of the bytes; read them again and compute it from what was read"
+        ),
     )
     .with("expected", expected.to_string())
     .with("found", found.to_string())

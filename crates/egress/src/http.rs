@@ -16,8 +16,8 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use zeroize::Zeroizing;
 
-use crate::link::{Destination, Link, Security};
 use crate::Sent;
+use crate::link::{Destination, Link, Security};
 
 /// A whole answer.
 #[derive(Debug)]
@@ -57,9 +57,11 @@ pub fn ready(
     secrets: &[(CredentialUse, Secret)],
     idempotency: Option<(&str, &str)>,
 ) -> Result<Ready, Fault> {
-    let unfit = |what: &str| Fault::new(Reason::ValueDoesNotFit, format!("{what} does not fit into the request"));
+    let unfit =
+        |what: &str| Fault::new(Reason::ValueDoesNotFit, format!("{what} does not fit into the request"));
     let mut target = Zeroizing::new(request.target.clone());
-    let mut built = Request::builder().method(Method::from_bytes(request.method.as_bytes()).map_err(|_| unfit("the method"))?);
+    let mut built = Request::builder()
+        .method(Method::from_bytes(request.method.as_bytes()).map_err(|_| unfit("the method"))?);
     let default_port = matches!((request.scheme.as_str(), request.port), ("https", 443) | ("http", 80));
     let host = if default_port { request.host.clone() } else { format!("{}:{}", request.host, request.port) };
     let headers = built.headers_mut().ok_or_else(|| unfit("the method"))?;
@@ -150,7 +152,8 @@ async fn exchange(
     max_body: usize,
 ) -> Result<Answer, &'static str> {
     // hyper's errors may quote what came in; they are not passed on.
-    let response = sender.send_request(request).await.map_err(|_| "the connection closed before a whole answer")?;
+    let response =
+        sender.send_request(request).await.map_err(|_| "the connection closed before a whole answer")?;
     let status = response.status().as_u16();
     let encoded = response
         .headers()

@@ -90,7 +90,9 @@ impl Egress {
             let unfit = |e: String| Fault::new(Reason::Internal, format!("root `{}`: {e}", path.display()));
             let pem = fs::read(path).map_err(|e| unfit(e.to_string()))?;
             for certificate in CertificateDer::pem_slice_iter(&pem) {
-                roots.add(certificate.map_err(|e| unfit(e.to_string()))?).map_err(|e| unfit(e.to_string()))?;
+                roots
+                    .add(certificate.map_err(|e| unfit(e.to_string()))?)
+                    .map_err(|e| unfit(e.to_string()))?;
             }
         }
         drop(rustls::crypto::aws_lc_rs::default_provider().install_default());
@@ -142,13 +144,16 @@ impl Egress {
             return forbidden("the destination resolves to an address that is not public; nothing was sent");
         }
         if destination.security == Security::Plain && !self.0.guard.allows_plain(address) {
-            return forbidden("plain text is spoken only to an exception of the connector's own configuration");
+            return forbidden(
+                "plain text is spoken only to an exception of the connector's own configuration",
+            );
         }
         Ok(())
     }
 
     async fn addresses(&self, destination: &Destination) -> Result<Vec<SocketAddr>, Fault> {
-        let literal = destination.host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(&destination.host);
+        let literal =
+            destination.host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(&destination.host);
         if let Ok(ip) = literal.parse::<IpAddr>() {
             return Ok(vec![SocketAddr::new(ip, destination.port)]);
         }
@@ -181,21 +186,32 @@ impl Egress {
     }
 }
 
-async fn handshake(stream: Box<dyn Stream>, host: &str, tls: &Arc<ClientConfig>) -> Result<Box<dyn Stream>, Fault> {
+async fn handshake(
+    stream: Box<dyn Stream>,
+    host: &str,
+    tls: &Arc<ClientConfig>,
+) -> Result<Box<dyn Stream>, Fault> {
     let failed = |e: String| {
-        Fault::new(Reason::DestinationUnreachable, "the destination's TLS cannot be verified; nothing was sent")
-            .retryable(true)
-            .with("destination", host)
-            .caused_by(e)
+        Fault::new(
+            Reason::DestinationUnreachable,
+            "the destination's TLS cannot be verified; nothing was sent",
+        )
+        .retryable(true)
+        .with("destination", host)
+        .caused_by(e)
     };
     let literal = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host);
     let name = ServerName::try_from(literal.to_owned()).map_err(|e| failed(e.to_string()))?;
-    let stream = TlsConnector::from(Arc::clone(tls)).connect(name, stream).await.map_err(|e| failed(e.to_string()))?;
+    let stream =
+        TlsConnector::from(Arc::clone(tls)).connect(name, stream).await.map_err(|e| failed(e.to_string()))?;
     Ok(Box::new(stream))
 }
 
 fn unreachable(destination: &Destination, why: &str) -> Fault {
-    Fault::new(Reason::DestinationUnreachable, format!("the destination cannot be reached: {why}; nothing was sent"))
-        .retryable(true)
-        .with("destination", format!("{}:{}", destination.host, destination.port))
+    Fault::new(
+        Reason::DestinationUnreachable,
+        format!("the destination cannot be reached: {why}; nothing was sent"),
+    )
+    .retryable(true)
+    .with("destination", format!("{}:{}", destination.host, destination.port))
 }

@@ -57,7 +57,9 @@ impl Redactor {
         let raw = View::raw(text);
         let json = raw.decoded(json_escape);
         let percent = raw.decoded(percent_escape);
-        for view in [&json.decoded(percent_escape), &percent.decoded(json_escape), &percent.decoded(percent_escape)] {
+        for view in
+            [&json.decoded(percent_escape), &percent.decoded(json_escape), &percent.decoded(percent_escape)]
+        {
             self.mark(view, &mut marked);
         }
         for view in [&raw, &json, &percent] {
@@ -157,8 +159,7 @@ impl View {
         let mut out = Self { bytes: Zeroizing::new(Vec::with_capacity(self.bytes.len())), from: Vec::new() };
         let mut at = 0;
         while let Some(byte) = self.bytes.get(at) {
-            let (length, bytes) =
-                self.bytes.get(at..).and_then(escape).unwrap_or_else(|| (1, vec![*byte]));
+            let (length, bytes) = self.bytes.get(at..).and_then(escape).unwrap_or_else(|| (1, vec![*byte]));
             let start = self.from.get(at).map_or(0, |f| f.0);
             let end = self.from.get(at + length - 1).map_or(start, |f| f.1);
             for byte in bytes {

@@ -101,7 +101,11 @@ impl Open {
         let written = self.link.written.clone();
         // Without the final dot a server must not deliver (RFC 5321 section 4.1.1.4).
         let unclear = |why: &str| {
-            if written.ends_with(b"\r\n.\r\n") { Sent::Unclear(why.to_owned()) } else { Sent::NotSent(why.to_owned()) }
+            if written.ends_with(b"\r\n.\r\n") {
+                Sent::Unclear(why.to_owned())
+            } else {
+                Sent::NotSent(why.to_owned())
+            }
         };
         let mut talk = Talk { link: self.link };
         let exchange = async {
@@ -155,7 +159,9 @@ impl Talk {
     async fn login(&mut self, user: &str, secret: &Secret, offers: &[String]) -> Result<(), Fault> {
         let offered = offers
             .iter()
-            .find_map(|o| o.get(..5).filter(|head| head.eq_ignore_ascii_case("AUTH ")).and_then(|_| o.get(5..)))
+            .find_map(|o| {
+                o.get(..5).filter(|head| head.eq_ignore_ascii_case("AUTH ")).and_then(|_| o.get(5..))
+            })
             .unwrap_or_default();
         let has = |mechanism: &str| offered.split(' ').any(|m| m.eq_ignore_ascii_case(mechanism));
         if has("PLAIN") {
@@ -236,9 +242,11 @@ impl Talk {
 }
 
 fn unreachable(why: &str) -> Fault {
-    Fault::new(Reason::DestinationUnreachable, format!("{why}; nothing of the message was sent")).retryable(true)
+    Fault::new(Reason::DestinationUnreachable, format!("{why}; nothing of the message was sent"))
+        .retryable(true)
 }
 
 fn refused(code: u16, why: &str) -> Fault {
-    Fault::new(Reason::ProviderRefused, format!("{why}; nothing of the message was sent")).with("code", code.to_string())
+    Fault::new(Reason::ProviderRefused, format!("{why}; nothing of the message was sent"))
+        .with("code", code.to_string())
 }

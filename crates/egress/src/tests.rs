@@ -8,7 +8,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
 use exequatur_fault::Reason;
 use exequatur_proto::definition::v1::credential_use::Injection;
-use exequatur_proto::definition::v1::{BearerInjection, CredentialUse, HttpRequest, SmtpRequest, SmtpSecurity};
+use exequatur_proto::definition::v1::{
+    BearerInjection, CredentialUse, HttpRequest, SmtpRequest, SmtpSecurity,
+};
 use exequatur_seal::Secret;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
@@ -20,7 +22,18 @@ const SECRET: &str = "k9$Zq/7+pLw==";
 const LIMIT: Duration = Duration::from_secs(2);
 
 fn percent(bytes: &[u8], all: bool) -> String {
-    bytes.iter().map(|b| if all || !b.is_ascii_alphanumeric() { format!("%{b:02x}") } else { char::from(*b).to_string() }).collect()
+    bytes
+        .iter()
+        .map(
+            |b| {
+                if all || !b.is_ascii_alphanumeric() {
+                    format!("%{b:02x}")
+                } else {
+                    char::from(*b).to_string()
+                }
+            },
+        )
+        .collect()
 }
 
 fn forms() -> Vec<String> {
@@ -38,7 +51,9 @@ fn forms() -> Vec<String> {
     forms.push(secret.iter().map(|b| format!("{b:02X}")).collect());
     forms.push(percent(secret, true));
     forms.push(percent(secret, false));
-    forms.push(percent(secret, false).to_uppercase().replace("K9", "k9").replace("Q", "q").replace("PLW", "pLw"));
+    forms.push(
+        percent(secret, false).to_uppercase().replace("K9", "k9").replace("Q", "q").replace("PLW", "pLw"),
+    );
     forms.push(SECRET.replace('/', "\\/"));
     forms.push(SECRET.chars().map(|c| format!("\\u{:04x}", u32::from(c))).collect());
     forms.push(STANDARD.encode(SECRET).replace('/', "\\/").replace('=', "%3D"));
@@ -55,7 +70,8 @@ fn no_form_of_a_secret_survives_and_harmless_text_does() {
         let clean = redactor.clean_text(&text);
         assert!(clean.contains("[redacted]"), "{form} stayed: {clean}");
         // Nothing longer than three characters of the form is left.
-        let harmless = clean.replace("bad credential ", "").replace("[redacted]", "").replace("{\"error\":\"", "");
+        let harmless =
+            clean.replace("bad credential ", "").replace("[redacted]", "").replace("{\"error\":\"", "");
         for window in form.as_bytes().windows(4) {
             let part = String::from_utf8_lossy(window);
             assert!(!harmless.contains(&*part), "{part} of {form} is left in {clean}");
@@ -69,14 +85,34 @@ fn no_form_of_a_secret_survives_and_harmless_text_does() {
 #[test]
 fn special_addresses_are_not_public() {
     for address in [
-        "127.0.0.1", "10.0.0.1", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1", "0.0.0.0",
-        "224.0.0.1", "255.255.255.255", "198.51.100.7", "::1", "::", "fe80::1", "fd00::1", "ff02::1",
-        "::ffff:a9fe:a9fe", "::169.254.169.254", "64:ff9b::7f00:1", "2002:7f00:1::", "2001:db8::1",
-        "2001:0:0:0:0:0:80ff:fffe", "::ffff:8.8.8.8",
+        "127.0.0.1",
+        "10.0.0.1",
+        "172.16.0.1",
+        "192.168.1.1",
+        "169.254.169.254",
+        "100.64.0.1",
+        "0.0.0.0",
+        "224.0.0.1",
+        "255.255.255.255",
+        "198.51.100.7",
+        "::1",
+        "::",
+        "fe80::1",
+        "fd00::1",
+        "ff02::1",
+        "::ffff:a9fe:a9fe",
+        "::169.254.169.254",
+        "64:ff9b::7f00:1",
+        "2002:7f00:1::",
+        "2001:db8::1",
+        "2001:0:0:0:0:0:80ff:fffe",
+        "::ffff:8.8.8.8",
     ] {
         assert!(!is_public(address.parse().unwrap()), "{address}");
     }
-    for address in ["8.8.8.8", "1.1.1.1", "172.32.0.1", "100.128.0.1", "2606:4700:4700::1111", "2001:4860:4860::8888"] {
+    for address in
+        ["8.8.8.8", "1.1.1.1", "172.32.0.1", "100.128.0.1", "2606:4700:4700::1111", "2001:4860:4860::8888"]
+    {
         assert!(is_public(address.parse().unwrap()), "{address}");
     }
 }
@@ -110,7 +146,10 @@ async fn forbidden_destinations_are_refused_before_any_packet() {
     let egress = self::egress(&[address]);
     egress.connect(&plain(address), LIMIT).await.map(drop).unwrap();
     let other = SocketAddr::new(address.ip(), address.port() ^ 1);
-    assert_eq!(egress.connect(&plain(other), LIMIT).await.err().unwrap().reason(), Reason::DestinationForbidden);
+    assert_eq!(
+        egress.connect(&plain(other), LIMIT).await.err().unwrap().reason(),
+        Reason::DestinationForbidden
+    );
     assert_eq!(egress.connects(), 1);
 }
 
@@ -127,7 +166,8 @@ fn request(address: SocketAddr) -> HttpRequest {
 }
 
 fn bearer(secret: &str) -> (CredentialUse, Secret) {
-    let place = CredentialUse { injection: Some(Injection::Bearer(BearerInjection {})), ..CredentialUse::default() };
+    let place =
+        CredentialUse { injection: Some(Injection::Bearer(BearerInjection {})), ..CredentialUse::default() };
     (place, Secret::new(secret.into()))
 }
 
@@ -142,7 +182,8 @@ async fn send_to(answer: &'static [u8]) -> (Sent<http::Answer>, String) {
         String::from_utf8_lossy(seen.get(..length).unwrap()).into_owned()
     });
     let link = egress(&[address]).connect(&plain(address), LIMIT).await.unwrap();
-    let ready = http::ready(&request(address), &[bearer("tok-1")], Some(("idempotency-key", "00ff"))).unwrap();
+    let ready =
+        http::ready(&request(address), &[bearer("tok-1")], Some(("idempotency-key", "00ff"))).unwrap();
     let sent = http::send(link, ready, LIMIT, 64).await;
     (sent, serving.await.unwrap())
 }
@@ -165,7 +206,8 @@ async fn a_whole_answer_is_an_answer_and_everything_else_is_unclear() {
         assert!(matches!(sent, Sent::Unclear(_)), "{sent:?}");
     }
     // A redirect is an answer; nobody follows it.
-    let (sent, _) = send_to(b"HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n").await;
+    let (sent, _) =
+        send_to(b"HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n").await;
     assert!(matches!(sent, Sent::Answered(a) if a.status == 302));
 }
 
@@ -205,7 +247,11 @@ fn mail(address: SocketAddr) -> SmtpRequest {
 }
 
 /// Answers each line with the next reply; what follows 354 is read up to the dot unless `cut`.
-async fn smtp_server(listener: TcpListener, replies: Vec<&'static str>, after: Option<&'static str>) -> String {
+async fn smtp_server(
+    listener: TcpListener,
+    replies: Vec<&'static str>,
+    after: Option<&'static str>,
+) -> String {
     let (mut stream, _) = listener.accept().await.unwrap();
     let mut seen = String::new();
     for reply in replies {
@@ -233,15 +279,22 @@ async fn smtp_server(listener: TcpListener, replies: Vec<&'static str>, after: O
     seen
 }
 
-const UP_TO_DATA: [&str; 6] =
-    ["220 hi\r\n", "250-x\r\n250 AUTH LOGIN PLAIN\r\n", "235 ok\r\n", "250 ok\r\n", "250 ok\r\n", "354 go\r\n"];
+const UP_TO_DATA: [&str; 6] = [
+    "220 hi\r\n",
+    "250-x\r\n250 AUTH LOGIN PLAIN\r\n",
+    "235 ok\r\n",
+    "250 ok\r\n",
+    "250 ok\r\n",
+    "354 go\r\n",
+];
 
 async fn mail_with(after: Option<&'static str>) -> (Sent<smtp::Answer>, String) {
     let (listener, address) = listener().await;
     let serving = tokio::spawn(smtp_server(listener, UP_TO_DATA.to_vec(), after));
     let link = egress(&[address]).connect(&plain(address), LIMIT).await.unwrap();
     let secret = Secret::new(b"pw".to_vec());
-    let open = smtp::open(link, &mail(address), Some(("bot", &secret)), "Date: now\r\n", LIMIT).await.unwrap();
+    let open =
+        smtp::open(link, &mail(address), Some(("bot", &secret)), "Date: now\r\n", LIMIT).await.unwrap();
     let sent = open.send(LIMIT).await;
     (sent, serving.await.unwrap())
 }
@@ -265,7 +318,10 @@ async fn what_fails_before_the_message_was_not_sent() {
         (vec!["220 hi\r\n", "250 AUTH PLAIN\r\n", "535 no\r\n"], Reason::DestinationUnreachable),
         (vec!["220 hi\r\n", "250-x\r\n250 AUTH PLAIN\r\n", "535 no\r\n"], Reason::ProviderRefused),
         (vec!["421 later\r\n"], Reason::DestinationUnreachable),
-        (vec!["220 hi\r\n", "250-x\r\n250 AUTH PLAIN\r\n", "235 ok\r\n", "250 ok\r\n", "550 no\r\n"], Reason::ProviderRefused),
+        (
+            vec!["220 hi\r\n", "250-x\r\n250 AUTH PLAIN\r\n", "235 ok\r\n", "250 ok\r\n", "550 no\r\n"],
+            Reason::ProviderRefused,
+        ),
     ] {
         let (listener, address) = listener().await;
         let serving = tokio::spawn(smtp_server(listener, replies.clone(), None));
@@ -273,7 +329,11 @@ async fn what_fails_before_the_message_was_not_sent() {
         let secret = Secret::new(b"pw".to_vec());
         let fault = smtp::open(link, &mail(address), Some(("bot", &secret)), "", LIMIT).await.err().unwrap();
         // A one-line EHLO answer offers nothing, so both refusals are about AUTH.
-        let expected = if replies.len() == 3 && reason == Reason::DestinationUnreachable { Reason::ProviderRefused } else { reason };
+        let expected = if replies.len() == 3 && reason == Reason::DestinationUnreachable {
+            Reason::ProviderRefused
+        } else {
+            reason
+        };
         assert_eq!(fault.reason(), expected, "{replies:?}");
         serving.abort();
     }

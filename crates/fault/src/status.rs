@@ -26,7 +26,9 @@ const fn code(reason: Reason) -> Code {
         | Reason::ValueDoesNotFit
         | Reason::NotCanonical
         | Reason::TooLargeToShow => Code::InvalidArgument,
-        Reason::Unauthenticated | Reason::TokenInvalid | Reason::RunRevoked | Reason::RunExpired => Code::Unauthenticated,
+        Reason::Unauthenticated | Reason::TokenInvalid | Reason::RunRevoked | Reason::RunExpired => {
+            Code::Unauthenticated
+        }
         Reason::CallerNotAllowed
         | Reason::TenantNotAllowed
         | Reason::NotASubset
@@ -64,9 +66,10 @@ const fn code(reason: Reason) -> Code {
         | Reason::OperatorHold
         | Reason::Cancelled
         | Reason::LedgerGap => Code::FailedPrecondition,
-        Reason::DestinationUnreachable | Reason::Unavailable | Reason::ClockUntrusted | Reason::StorageFailed => {
-            Code::Unavailable
-        }
+        Reason::DestinationUnreachable
+        | Reason::Unavailable
+        | Reason::ClockUntrusted
+        | Reason::StorageFailed => Code::Unavailable,
         Reason::Conflict => Code::Aborted,
         Reason::DeadlineExceeded => Code::DeadlineExceeded,
         Reason::ProviderUnclear => Code::Unknown,

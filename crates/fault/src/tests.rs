@@ -10,7 +10,8 @@ fn every_reason_round_trips_with_its_metadata() {
         let Ok(reason) = Reason::try_from(number) else { continue };
         seen += 1;
         assert_eq!(reason_from_str(reason_str(reason)), reason);
-        let fault = Fault::new(reason, "say what to do").with("id", "x").retryable(true).effect(Effect::Unknown);
+        let fault =
+            Fault::new(reason, "say what to do").with("id", "x").retryable(true).effect(Effect::Unknown);
         let back = Fault::from_status(&fault.to_status());
         assert_eq!(back.reason(), reason);
         assert_eq!(back.message(), "say what to do");

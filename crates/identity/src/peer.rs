@@ -38,7 +38,10 @@ pub fn peer_from_extensions(extensions: &Extensions) -> Result<Option<Peer>, Fau
 /// `UNAUTHENTICATED` for a certificate without exactly one SPIFFE URI.
 pub fn peer_from_certificate(leaf: &CertificateDer<'_>) -> Result<Peer, Fault> {
     let refuse = || {
-        Fault::new(Reason::Unauthenticated, "the certificate must carry exactly one URI SAN, a SPIFFE ID of this plane")
+        Fault::new(
+            Reason::Unauthenticated,
+            "the certificate must carry exactly one URI SAN, a SPIFFE ID of this plane",
+        )
     };
     let (_, certificate) = X509Certificate::from_der(leaf).map_err(|_| refuse())?;
     let names = certificate.subject_alternative_name().map_err(|_| refuse())?.ok_or_else(refuse)?;

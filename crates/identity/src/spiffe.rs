@@ -74,7 +74,9 @@ impl SpiffeId {
         };
         let domain = !trust_domain.is_empty()
             && trust_domain.len() <= 255
-            && trust_domain.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b".-_".contains(&b));
+            && trust_domain
+                .bytes()
+                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b".-_".contains(&b));
         if name && domain {
             Ok(Self { trust_domain: trust_domain.to_owned(), principal })
         } else {
@@ -123,12 +125,15 @@ impl FromStr for SpiffeId {
     fn from_str(text: &str) -> Result<Self, InvalidSpiffeId> {
         let rest = text.strip_prefix("spiffe://").ok_or(InvalidSpiffeId)?;
         let mut parts = rest.split('/');
-        let (Some(domain), Some(kind), Some(name), None) = (parts.next(), parts.next(), parts.next(), parts.next())
+        let (Some(domain), Some(kind), Some(name), None) =
+            (parts.next(), parts.next(), parts.next(), parts.next())
         else {
             return Err(InvalidSpiffeId);
         };
         let principal = match kind {
-            "zone" => Principal::Zone(Zone::ALL.into_iter().find(|z| z.as_str() == name).ok_or(InvalidSpiffeId)?),
+            "zone" => {
+                Principal::Zone(Zone::ALL.into_iter().find(|z| z.as_str() == name).ok_or(InvalidSpiffeId)?)
+            }
             "internal" => Principal::Internal(name.to_owned()),
             "person" => Principal::Person(name.to_owned()),
             _ => return Err(InvalidSpiffeId),

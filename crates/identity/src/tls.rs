@@ -13,7 +13,9 @@ use rustls::client::verify_server_cert_signed_by_trust_anchor;
 use rustls::crypto::{WebPkiSupportedAlgorithms, aws_lc_rs, verify_tls13_signature};
 use rustls::server::{ParsedCertificate, WebPkiClientVerifier};
 use rustls::version::TLS13;
-use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, ServerConfig, SignatureScheme};
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, ServerConfig, SignatureScheme,
+};
 use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 
@@ -221,9 +223,16 @@ impl ServerCertVerifier for ServerIdentity {
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
         let parsed = ParsedCertificate::try_from(end_entity)?;
-        verify_server_cert_signed_by_trust_anchor(&parsed, &self.roots, intermediates, now, self.algorithms.all)?;
-        let found = peer_from_certificate(end_entity)
-            .map_err(|_| rustls::Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure))?;
+        verify_server_cert_signed_by_trust_anchor(
+            &parsed,
+            &self.roots,
+            intermediates,
+            now,
+            self.algorithms.all,
+        )?;
+        let found = peer_from_certificate(end_entity).map_err(|_| {
+            rustls::Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure)
+        })?;
         if found.id == self.expect {
             Ok(ServerCertVerified::assertion())
         } else {

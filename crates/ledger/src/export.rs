@@ -28,7 +28,13 @@ impl Ledger {
     ///
     /// # Errors
     /// `STORAGE_FAILED` or `LEDGER_GAP`.
-    pub async fn entries(&self, store: &Store, tenant: &str, from: u64, limit: u32) -> Result<Vec<Envelope>, Fault> {
+    pub async fn entries(
+        &self,
+        store: &Store,
+        tenant: &str,
+        from: u64,
+        limit: u32,
+    ) -> Result<Vec<Envelope>, Fault> {
         let rows: Vec<Vec<u8>> = sqlx::query_scalar(
             "SELECT envelope FROM log WHERE tenant = ? AND sequence >= ? ORDER BY sequence LIMIT ?",
         )
@@ -47,7 +53,13 @@ impl Ledger {
     ///
     /// # Errors
     /// `STORAGE_FAILED`.
-    pub async fn bodies(&self, store: &Store, tenant: &str, after: i64, limit: u32) -> Result<Vec<(i64, Body)>, Fault> {
+    pub async fn bodies(
+        &self,
+        store: &Store,
+        tenant: &str,
+        after: i64,
+        limit: u32,
+    ) -> Result<Vec<(i64, Body)>, Fault> {
         let rows: Vec<(i64, String, Vec<u8>, Vec<u8>)> = sqlx::query_as(
             "SELECT rowid, kind, digest, bytes FROM log_body WHERE tenant = ? AND rowid > ? ORDER BY rowid LIMIT ?",
         )
@@ -64,7 +76,13 @@ impl Ledger {
     ///
     /// # Errors
     /// `STORAGE_FAILED` or `LEDGER_GAP`.
-    pub async fn head(&self, store: &Store, tenant: &str, size: u64, now: UnixMillis) -> Result<Envelope, Fault> {
+    pub async fn head(
+        &self,
+        store: &Store,
+        tenant: &str,
+        size: u64,
+        now: UnixMillis,
+    ) -> Result<Envelope, Fault> {
         let leaves: Vec<Vec<u8>> =
             sqlx::query_scalar("SELECT leaf FROM log WHERE tenant = ? AND sequence < ? ORDER BY sequence")
                 .bind(tenant)

@@ -126,13 +126,15 @@ impl Ledger {
     /// # Errors
     /// `STORAGE_FAILED`.
     pub async fn entry(&self, store: &Store, tenant: &str, sequence: u64) -> Result<Option<Envelope>, Fault> {
-        let row: Option<Vec<u8>> = sqlx::query_scalar("SELECT envelope FROM log WHERE tenant = ? AND sequence = ?")
-            .bind(tenant)
-            .bind(i64::try_from(sequence).unwrap_or(i64::MAX))
-            .fetch_optional(store.reader())
-            .await
-            .map_err(fault)?;
-        row.map(|bytes| Envelope::decode(bytes.as_slice()).map_err(|_| gap("an entry cannot be read"))).transpose()
+        let row: Option<Vec<u8>> =
+            sqlx::query_scalar("SELECT envelope FROM log WHERE tenant = ? AND sequence = ?")
+                .bind(tenant)
+                .bind(i64::try_from(sequence).unwrap_or(i64::MAX))
+                .fetch_optional(store.reader())
+                .await
+                .map_err(fault)?;
+        row.map(|bytes| Envelope::decode(bytes.as_slice()).map_err(|_| gap("an entry cannot be read")))
+            .transpose()
     }
 
     /// Walks the zone's own chains: no gap, no cut below the head, no swapped entry. Called at start.
@@ -140,8 +142,10 @@ impl Ledger {
     /// # Errors
     /// `LEDGER_GAP` with tenant and record; the zone must not append over it.
     pub async fn verify_own(&self, store: &Store) -> Result<(), Fault> {
-        let heads: Vec<(String, i64, Vec<u8>)> =
-            sqlx::query_as("SELECT tenant, size, leaf FROM log_head").fetch_all(store.reader()).await.map_err(fault)?;
+        let heads: Vec<(String, i64, Vec<u8>)> = sqlx::query_as("SELECT tenant, size, leaf FROM log_head")
+            .fetch_all(store.reader())
+            .await
+            .map_err(fault)?;
         let orphans: i64 =
             sqlx::query_scalar("SELECT count(*) FROM log WHERE tenant NOT IN (SELECT tenant FROM log_head)")
                 .fetch_one(store.reader())
@@ -158,7 +162,8 @@ impl Ledger {
 
     async fn verify_chain(&self, store: &Store, tenant: &str, size: i64, head: &[u8]) -> Result<(), Fault> {
         const PAGE: i64 = 512;
-        let at = |sequence: i64, what: &str| gap(what).with("tenant", tenant).with("record", sequence.to_string());
+        let at =
+            |sequence: i64, what: &str| gap(what).with("tenant", tenant).with("record", sequence.to_string());
         let mut next = 0;
         let mut previous = Vec::new();
         loop {

@@ -56,7 +56,9 @@ async fn entries_can_be_neither_changed_nor_deleted_and_a_cut_is_found() {
     let folder = tempfile::tempdir().unwrap();
     let (store, ledger) = open(&folder).await;
     append(&store, &ledger, "t-green", 50).await;
-    for statement in ["UPDATE log SET leaf = x'00'", "DELETE FROM log WHERE sequence > 46", "DELETE FROM log_head"] {
+    for statement in
+        ["UPDATE log SET leaf = x'00'", "DELETE FROM log WHERE sequence > 46", "DELETE FROM log_head"]
+    {
         let mut tx = store.begin().await.unwrap();
         assert!(sqlx::query(statement).execute(&mut *tx).await.is_err(), "{statement}");
     }
@@ -110,12 +112,16 @@ async fn a_full_disk_fails_the_append_and_keeps_what_was_there() {
 #[test]
 fn the_tree_hash_is_rfc_6962s() {
     let hex = |d: exequatur_canonical::Digest| d.to_string();
-    assert_eq!(hex(root(std::iter::empty())), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+    assert_eq!(
+        hex(root(std::iter::empty())),
+        "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+    );
     // The example trees of certificate-transparency's reference tests: leaves "", 00, 10, 2021, ...
-    let leaves: Vec<Vec<u8>> = [&[][..], &[0], &[0x10], &[0x20, 0x21], &[0x30, 0x31], &[0x40, 0x41, 0x42, 0x43]]
-        .iter()
-        .map(|l| leaf(l).to_vec())
-        .collect();
+    let leaves: Vec<Vec<u8>> =
+        [&[][..], &[0], &[0x10], &[0x20, 0x21], &[0x30, 0x31], &[0x40, 0x41, 0x42, 0x43]]
+            .iter()
+            .map(|l| leaf(l).to_vec())
+            .collect();
     let of = |n: usize| hex(root(leaves.iter().take(n).map(Vec::as_slice)));
     assert_eq!(of(1), "6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d");
     assert_eq!(of(2), "fac54203e7cc696cf0dfcb42c92a1d9dbaf70ad9e621f4bd8d98662f00e3c125");
@@ -135,23 +141,30 @@ async fn the_outbox_keeps_order_per_key_and_forgets_only_what_was_delivered() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let (stop, stopped) = watch::channel(false);
     let log = Arc::clone(&seen);
-    let running = tokio::spawn(outbox::run(store.clone(), Arc::new(Notify::new()), stopped, move |message| {
-        let log = Arc::clone(&log);
-        async move {
-            let mut log = log.lock().unwrap();
-            let text = format!("{}{}", message.key, String::from_utf8(message.payload).unwrap());
-            let first = !log.contains(&text);
-            log.push(text);
-            // Everything of `a` fails once.
-            if message.key == "a" && first { Err(Fault::new(Reason::Unavailable, "not now")) } else { Ok(()) }
-        }
-    }));
+    let running =
+        tokio::spawn(outbox::run(store.clone(), Arc::new(Notify::new()), stopped, move |message| {
+            let log = Arc::clone(&log);
+            async move {
+                let mut log = log.lock().unwrap();
+                let text = format!("{}{}", message.key, String::from_utf8(message.payload).unwrap());
+                let first = !log.contains(&text);
+                log.push(text);
+                // Everything of `a` fails once.
+                if message.key == "a" && first {
+                    Err(Fault::new(Reason::Unavailable, "not now"))
+                } else {
+                    Ok(())
+                }
+            }
+        }));
     tokio::time::sleep(std::time::Duration::from_millis(1500)).await;
     stop.send_replace(true);
     running.await.unwrap();
-    let of = |key: &str| seen.lock().unwrap().iter().filter(|t| t.starts_with(key)).cloned().collect::<Vec<_>>();
+    let of =
+        |key: &str| seen.lock().unwrap().iter().filter(|t| t.starts_with(key)).cloned().collect::<Vec<_>>();
     assert_eq!(of("a"), ["a1", "a1", "a2", "a2"]);
     assert_eq!(of("b"), ["b1", "b2"]);
-    let left: i64 = sqlx::query_scalar("SELECT count(*) FROM outbox").fetch_one(store.reader()).await.unwrap();
+    let left: i64 =
+        sqlx::query_scalar("SELECT count(*) FROM outbox").fetch_one(store.reader()).await.unwrap();
     assert_eq!(left, 0);
 }

@@ -26,7 +26,18 @@ fn terminal_states_are_those_of_the_design() {
     let terminal: Vec<_> = Action::ALL.iter().filter(|a| a.is_terminal()).map(|a| a.as_str()).collect();
     assert_eq!(
         terminal,
-        ["DENIED", "REJECTED", "NOT_SELECTED", "EXPIRED", "WITHDRAWN", "SKIPPED", "REFUSED", "REVOKED", "SUCCEEDED", "FAILED"]
+        [
+            "DENIED",
+            "REJECTED",
+            "NOT_SELECTED",
+            "EXPIRED",
+            "WITHDRAWN",
+            "SKIPPED",
+            "REFUSED",
+            "REVOKED",
+            "SUCCEEDED",
+            "FAILED"
+        ]
     );
     let terminal: Vec<_> = Item::ALL.iter().filter(|a| a.is_terminal()).map(|a| a.as_str()).collect();
     assert_eq!(terminal, ["REJECTED", "NOT_SELECTED", "EXPIRED", "WITHDRAWN", "REVOKED", "VOID", "CONSUMED"]);

@@ -29,7 +29,11 @@ impl ClockService for Acknowledge {
     ) -> Result<Response<AcknowledgeClockResponse>, Status> {
         let caller = caller(&request)?;
         if caller.tenants != Tenants::All {
-            return Err(Fault::new(Reason::TenantNotAllowed, "a zone's clock is for operators of all tenants").into());
+            return Err(Fault::new(
+                Reason::TenantNotAllowed,
+                "a zone's clock is for operators of all tenants",
+            )
+            .into());
         }
         let now = self.store.clock().acknowledge();
         let mut tx = self.store.begin_at(now).await?;

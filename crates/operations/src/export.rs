@@ -37,7 +37,11 @@ impl LedgerService for Export {
         let caller = caller(&request)?;
         let tenant = caller.tenant(&request.get_ref().tenant)?.to_owned();
         if tenant == REALM && caller.tenants != Tenants::All {
-            return Err(Fault::new(Reason::TenantNotAllowed, "the realm's log is for operators of all tenants").into());
+            return Err(Fault::new(
+                Reason::TenantNotAllowed,
+                "the realm's log is for operators of all tenants",
+            )
+            .into());
         }
         let (sender, receiver) = mpsc::channel(16);
         let (store, ledger) = (self.store.clone(), self.ledger.clone());

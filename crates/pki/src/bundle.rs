@@ -16,7 +16,11 @@ const LIFE_S: i64 = 365 * 24 * 3600;
 const EARLY_S: i64 = 3600;
 
 fn seconds() -> i64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).ok().and_then(|d| i64::try_from(d.as_secs()).ok()).unwrap_or(0)
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .ok()
+        .and_then(|d| i64::try_from(d.as_secs()).ok())
+        .unwrap_or(0)
 }
 
 pub(crate) fn now() -> Timestamp {

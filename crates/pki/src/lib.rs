@@ -125,7 +125,8 @@ impl Pki {
         ca.issue(&out, &LeafSpec::zone(&id))?;
         let mut public = Vec::new();
         for purpose in purposes {
-            let name = purpose.as_str_name().trim_start_matches("PURPOSE_").to_ascii_lowercase().replace('_', "-");
+            let name =
+                purpose.as_str_name().trim_start_matches("PURPOSE_").to_ascii_lowercase().replace('_', "-");
             let key = SigningKey::generate(&id, *purpose, &format!("{zone}-{name}-{}", bundle::suffix()))
                 .map_err(failed)?;
             key.save(&keys.join(format!("{name}.key"))).map_err(failed)?;
@@ -161,8 +162,12 @@ impl Pki {
         };
         bundle::put_principal(&mut bundle, &id, role, tenants);
         if kind == Kind::Operator {
-            let key = SigningKey::generate(&id, Purpose::Definition, &format!("{name}-definition-{}", bundle::suffix()))
-                .map_err(failed)?;
+            let key = SigningKey::generate(
+                &id,
+                Purpose::Definition,
+                &format!("{name}-definition-{}", bundle::suffix()),
+            )
+            .map_err(failed)?;
             key.save(&out.join("definition.key")).map_err(failed)?;
             bundle.keys.push(bundle::public(&id, Purpose::Definition, key.kid(), key.public()));
         }

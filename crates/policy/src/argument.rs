@@ -105,7 +105,11 @@ impl Condition {
     }
 
     fn unclear(&self, value: &Value) -> Fit {
-        Fit::Unclear(format!("argument `{}` is {}, which the rule does not speak of", self.path, value.kind()))
+        Fit::Unclear(format!(
+            "argument `{}` is {}, which the rule does not speak of",
+            self.path,
+            value.kind()
+        ))
     }
 
     fn value(&self, value: &Value, reach: Reach) -> Fit {
@@ -118,7 +122,9 @@ impl Condition {
                 (Alternative::Whole(a), Value::Uint(b)) => (true, *a == i128::from(*b)),
                 (Alternative::Double(a), Value::Double(b)) => (true, a.to_bits() == b.to_bits()),
                 (Alternative::Text(a), Value::String(b)) => (true, a == b),
-                (Alternative::Glob(glob), Value::String(b)) if b.len() <= MAX_TEXT => (true, glob.matches(b, reach)),
+                (Alternative::Glob(glob), Value::String(b)) if b.len() <= MAX_TEXT => {
+                    (true, glob.matches(b, reach))
+                }
                 (Alternative::Glob(_), Value::String(_)) => {
                     return Fit::Unclear(format!("argument `{}` is too long for a pattern", self.path));
                 }

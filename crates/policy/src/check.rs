@@ -84,8 +84,16 @@ fn rule(path: &str, rule: &proto::Rule) -> Result<(), PolicyError> {
     let invalid = |field: &str, why: &str| PolicyError::Invalid { path: at(field), why: why.to_owned() };
     rule_id(&rule.id).map_err(|why| invalid("id", why))?;
     tool(&rule.tool).map_err(|why| invalid("tool", why))?;
-    ensure(Verdict::from_proto(rule.verdict).is_some(), &at("action"), "must be auto_approve, require_human or deny")?;
-    ensure(plain_line(&rule.reason, 512), &at("reason"), "must be one line of at most 512 bytes without hidden characters")?;
+    ensure(
+        Verdict::from_proto(rule.verdict).is_some(),
+        &at("action"),
+        "must be auto_approve, require_human or deny",
+    )?;
+    ensure(
+        plain_line(&rule.reason, 512),
+        &at("reason"),
+        "must be one line of at most 512 bytes without hidden characters",
+    )?;
     ensure(
         if rule.never_expires { rule.expires_s == 0 } else { (1..=MAX_EXPIRES_S).contains(&rule.expires_s) },
         &at("expires"),
@@ -95,7 +103,8 @@ fn rule(path: &str, rule: &proto::Rule) -> Result<(), PolicyError> {
     let mut paths = std::collections::BTreeSet::new();
     for condition in &rule.args_match {
         let here = format!("{path}.args_match.{}", condition.path);
-        argument::path(&condition.path).map_err(|why| PolicyError::Invalid { path: here.clone(), why: why.to_owned() })?;
+        argument::path(&condition.path)
+            .map_err(|why| PolicyError::Invalid { path: here.clone(), why: why.to_owned() })?;
         ensure(paths.insert(&condition.path), &here, "the argument stands twice")?;
         ensure((1..=1000).contains(&condition.any_of.len()), &here, "must hold 1 to 1000 values")?;
         for pattern in &condition.any_of {
@@ -111,7 +120,9 @@ fn pattern(path: &str, pattern: &proto::Pattern) -> Result<(), PolicyError> {
         Some(proto::pattern::Pattern::Glob(glob)) => {
             Glob::compile(glob).map(|_| ()).map_err(|why| PolicyError::Invalid { path: path.to_owned(), why })
         }
-        Some(proto::pattern::Pattern::Scalar(scalar)) => ensure(self::scalar(scalar), path, "must be a scalar"),
+        Some(proto::pattern::Pattern::Scalar(scalar)) => {
+            ensure(self::scalar(scalar), path, "must be a scalar")
+        }
     }
 }
 

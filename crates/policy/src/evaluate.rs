@@ -60,7 +60,9 @@ pub fn evaluate(rules: &Compiled, tool: &str, arguments: &Object, irreversible: 
         None => (rules.default, None),
     };
     let (enforce_verdict, by) = match &floor {
-        Some((rule, _)) if says < Verdict::RequireHuman => (stricter(says, Verdict::RequireHuman), Some(*rule)),
+        Some((rule, _)) if says < Verdict::RequireHuman => {
+            (stricter(says, Verdict::RequireHuman), Some(*rule))
+        }
         _ => (says, by),
     };
     let observed = rules.mode == Mode::Observe && (!irreversible || rules.observe_irreversible);

@@ -52,7 +52,9 @@ fn rule_set(node: &Node) -> Result<proto::RuleSet, FileError> {
         Some(word) => {
             let verdict = word.word(VERDICTS)?;
             if verdict == Verdict::AutoApprove {
-                return Err(word.error("the default is `deny` or `require_human`: what no rule names is never approved"));
+                return Err(word.error(
+                    "the default is `deny` or `require_human`: what no rule names is never approved",
+                ));
             }
             verdict
         }
@@ -63,7 +65,8 @@ fn rule_set(node: &Node) -> Result<proto::RuleSet, FileError> {
     map.done()?;
     let nodes = list.list()?;
     if nodes.is_empty() {
-        return Err(list.error("the list of rules is empty; to deny everything write `- {tool: \"*\", action: deny}`"));
+        return Err(list
+            .error("the list of rules is empty; to deny everything write `- {tool: \"*\", action: deny}`"));
     }
     let mut rules: Vec<proto::Rule> = Vec::with_capacity(nodes.len());
     let mut ids = std::collections::BTreeSet::new();
@@ -104,7 +107,9 @@ fn rule(node: &Node, number: usize) -> Result<proto::Rule, FileError> {
     };
     let reason = match map.take("reason") {
         Some(reason) if check::plain_line(reason.text()?, 512) => reason.text()?.to_owned(),
-        Some(reason) => return Err(reason.error("must be one line of at most 512 bytes without hidden characters")),
+        Some(reason) => {
+            return Err(reason.error("must be one line of at most 512 bytes without hidden characters"));
+        }
         None => String::new(),
     };
     let (mut expires_s, mut never_expires) = (DEFAULT_EXPIRES.as_secs(), false);

@@ -71,7 +71,11 @@ fn target(template: &HttpTemplate, arguments: &Object) -> Result<String, Prepare
         target.push_str(&query);
     }
     if target.len() > MAX_TARGET {
-        return Err(PrepareError::TooLarge { what: "the request target", bytes: target.len(), limit: MAX_TARGET });
+        return Err(PrepareError::TooLarge {
+            what: "the request target",
+            bytes: target.len(),
+            limit: MAX_TARGET,
+        });
     }
     Ok(target)
 }
@@ -90,7 +94,10 @@ fn pairs(sources: &[NamedSource], arguments: &Object) -> Result<String, PrepareE
     Ok(out)
 }
 
-fn named<'a>(source: &'a NamedSource, arguments: &'a Object) -> Result<Option<place::Placed<'a>>, PrepareError> {
+fn named<'a>(
+    source: &'a NamedSource,
+    arguments: &'a Object,
+) -> Result<Option<place::Placed<'a>>, PrepareError> {
     let Some(value) = &source.value else { return Err(PrepareError::NotCanonical("the definition")) };
     if source.optional { Ok(place::find(value, arguments)) } else { place::need(value, arguments).map(Some) }
 }

@@ -57,7 +57,9 @@ pub(crate) const fn id_byte(b: u8) -> bool {
 /// A lower-case header name.
 pub(crate) fn header_token(name: &str) -> bool {
     (1..=64).contains(&name.len())
-        && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"!#$%&'*+-.^_`|~".contains(&b))
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"!#$%&'*+-.^_`|~".contains(&b))
 }
 
 /// Whether only the connection, the connector or a credential may write this header.
@@ -99,8 +101,8 @@ pub(crate) fn host(host: &str) -> Result<(), &'static str> {
         if address.to_string() != host {
             return Err("must be written in the usual short lower-case form");
         }
-        let embedded = address.to_ipv4_mapped().is_some()
-            || (address.to_ipv4().is_some() && !address.is_loopback());
+        let embedded =
+            address.to_ipv4_mapped().is_some() || (address.to_ipv4().is_some() && !address.is_loopback());
         if embedded || address.is_unspecified() {
             return Err("must not be an IPv4 address in IPv6 form, nor `::`");
         }

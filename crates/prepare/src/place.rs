@@ -44,10 +44,9 @@ impl Placed<'_> {
 /// Finds a source's value; `None` when its argument is absent.
 pub(crate) fn find<'a>(source: &'a Source, arguments: &'a Object) -> Option<Placed<'a>> {
     match source.from.as_ref()? {
-        From::Literal(text) => Some(Placed {
-            value: std::borrow::Cow::Owned(Value::String(text.clone())),
-            pointer: "",
-        }),
+        From::Literal(text) => {
+            Some(Placed { value: std::borrow::Cow::Owned(Value::String(text.clone())), pointer: "" })
+        }
         From::Argument(pointer) => arguments
             .pointer(pointer)
             .map(|value| Placed { value: std::borrow::Cow::Borrowed(value), pointer }),

@@ -43,7 +43,9 @@ pub fn tenant_scope(definition: &Definition, action: &FrozenAction, tenant: &str
 
 /// A `%XX` that a provider might decode into another path.
 fn percent_encoded(text: &str) -> bool {
-    text.as_bytes().windows(3).any(|w| matches!(w, [b'%', a, b] if a.is_ascii_hexdigit() && b.is_ascii_hexdigit()))
+    text.as_bytes()
+        .windows(3)
+        .any(|w| matches!(w, [b'%', a, b] if a.is_ascii_hexdigit() && b.is_ascii_hexdigit()))
 }
 
 /// Whether a pattern can tell tenants apart: `{tenant}` once, and neither end of it touches a
@@ -64,7 +66,9 @@ pub(crate) fn pattern(pattern: &str) -> Result<(), &'static str> {
     }
     let open = fixed.len() < pattern.len();
     match after.bytes().next() {
-        None if open => Err("`{tenant}*` would match every tenant whose name begins the same; write `{tenant}/*`"),
+        None if open => {
+            Err("`{tenant}*` would match every tenant whose name begins the same; write `{tenant}/*`")
+        }
         Some(b) if names::id_byte(b) => Err("the character after `{tenant}` could belong to a tenant's name"),
         _ => Ok(()),
     }

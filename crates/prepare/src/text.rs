@@ -3,7 +3,8 @@
 
 use exequatur_canonical::display::escape;
 use exequatur_proto::definition::v1::{
-    CredentialUse, HttpRequest, SmtpRequest, SmtpSecurity, credential_use::Injection, prepared_request::Request,
+    CredentialUse, HttpRequest, SmtpRequest, SmtpSecurity, credential_use::Injection,
+    prepared_request::Request,
 };
 
 use crate::{Prepared, definition, mail, place::percent};
@@ -109,6 +110,8 @@ fn smtp_lines(smtp: &SmtpRequest, credentials: &[CredentialUse], lines: &mut Vec
 fn body_lines(body: &[u8], lines: &mut Vec<String>) {
     match std::str::from_utf8(body) {
         Ok(text) => lines.extend(text.split('\n').map(|line| format!("| {}", shown(line)))),
-        Err(_) => lines.push(format!("| bytes {}", body.iter().map(|b| format!("{b:02x}")).collect::<String>())),
+        Err(_) => {
+            lines.push(format!("| bytes {}", body.iter().map(|b| format!("{b:02x}")).collect::<String>()))
+        }
     }
 }

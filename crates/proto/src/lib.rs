@@ -16,9 +16,8 @@ pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descrip
 
 /// The descriptor pool of [`DESCRIPTORS`], with extensions, parsed once.
 #[allow(clippy::expect_used, reason = "the bytes are made by this crate's own build")]
-pub static POOL: LazyLock<prost_reflect::DescriptorPool> = LazyLock::new(|| {
-    prost_reflect::DescriptorPool::decode(DESCRIPTORS).expect("own descriptor set decodes")
-});
+pub static POOL: LazyLock<prost_reflect::DescriptorPool> =
+    LazyLock::new(|| prost_reflect::DescriptorPool::decode(DESCRIPTORS).expect("own descriptor set decodes"));
 
 mod generated {
     include!(concat!(env!("OUT_DIR"), "/messages.rs"));

@@ -93,7 +93,9 @@ fn unusable_schemas_are_refused() {
 
 #[test]
 fn a_tree_schema_that_refers_to_itself_below_works() {
-    let s = schema(r##"{"type":"object","properties":{"v":{"type":"integer","default":1},"next":{"$ref":"#"}}}"##);
+    let s = schema(
+        r##"{"type":"object","properties":{"v":{"type":"integer","default":1},"next":{"$ref":"#"}}}"##,
+    );
     assert!(s.validate(&args(r#"{"next":{"next":{"v":2}}}"#)).is_ok());
     assert!(s.validate(&args(r#"{"next":{"next":{"v":"2"}}}"#)).is_err());
     let (_, filled) = s.fill_defaults(&args(r#"{"next":{"next":{"v":2}}}"#));
@@ -120,7 +122,8 @@ fn defaults_are_filled_where_the_page_says() {
     assert_eq!(filled, ["/a~1b", "/d", "/deep", "/n"]);
     assert_eq!(object, args(r#"{"a/b":null,"d":1.0,"deep":{},"n":18446744073709551615,"to":"x"}"#));
 
-    let (object, filled) = s.fill_defaults(&args(r#"{"n":1,"d":1,"a/b":1,"deep":{},"opt":{},"list":[{},{"q":2},3]}"#));
+    let (object, filled) =
+        s.fill_defaults(&args(r#"{"n":1,"d":1,"a/b":1,"deep":{},"opt":{},"list":[{},{"q":2},3]}"#));
     assert_eq!(filled, ["/deep/x", "/list/0/q", "/opt/lang"]);
     assert_eq!(object.pointer("/deep/x/y"), Some(&Value::Int(1)));
     assert_eq!(object.pointer("/list/0/q"), Some(&Value::Int(1)));
@@ -134,7 +137,9 @@ fn defaults_are_filled_where_the_page_says() {
 
 #[test]
 fn results_are_checked_without_repeating_them() {
-    let s = schema(r#"{"type":"object","required":["id"],"additionalProperties":false,"properties":{"id":{"type":"integer"}}}"#);
+    let s = schema(
+        r#"{"type":"object","required":["id"],"additionalProperties":false,"properties":{"id":{"type":"integer"}}}"#,
+    );
     assert!(s.validate_json(br#"{"id":1}"#).is_ok());
     for text in [&br#"{"id":"hunter2"}"#[..], br#"{"id":1,"hunter2":1}"#, b"hunter2", b"", b"[]"] {
         let v = s.validate_json(text).unwrap_err();

@@ -14,7 +14,9 @@ use exequatur_proto::trust::v1::PublicKey;
 use hpke::aead::ChaCha20Poly1305;
 use hpke::kdf::HkdfSha256;
 use hpke::kem::X25519HkdfSha256;
-use hpke::{Deserializable as _, Kem as _, OpModeR, OpModeS, Serializable as _, single_shot_open, single_shot_seal};
+use hpke::{
+    Deserializable as _, Kem as _, OpModeR, OpModeS, Serializable as _, single_shot_open, single_shot_seal,
+};
 use prost::Message as _;
 use zeroize::Zeroizing;
 
@@ -109,8 +111,9 @@ impl OpeningKey {
     /// # Errors
     /// When the file is missing or malformed.
     pub fn load(path: &Path) -> Result<Self, SealError> {
-        let text =
-            Zeroizing::new(fs::read_to_string(path).map_err(|e| SealError(format!("`{}`: {e}", path.display())))?);
+        let text = Zeroizing::new(
+            fs::read_to_string(path).map_err(|e| SealError(format!("`{}`: {e}", path.display())))?,
+        );
         let malformed = || SealError(format!("`{}` is no sealing key file", path.display()));
         let lines: Vec<_> = text.lines().collect();
         let [BEGIN, kid, raw, END] = lines.as_slice() else { return Err(malformed()) };
@@ -157,7 +160,9 @@ impl OpeningKey {
     /// When any bit of value, context or key is another.
     pub fn open(&self, context: &SealContext, value: &SealedValue) -> Result<Secret, SealError> {
         if value.kid != self.kid {
-            return Err(error("the value is sealed to another key; seal it again with `exequatur credential rotate`"));
+            return Err(error(
+                "the value is sealed to another key; seal it again with `exequatur credential rotate`",
+            ));
         }
         let encapsulated = <X25519HkdfSha256 as hpke::Kem>::EncappedKey::from_bytes(&value.encapsulated_key)
             .map_err(|_| error("the sealed value is malformed"))?;

@@ -160,10 +160,11 @@ impl Shared {
         let Some(tokens) = &self.tokens else {
             return Err(Denied::new(Reason::TokenInvalid, "this zone takes no run tokens", ""));
         };
-        let claims = tokens
-            .verify(bearer, peer)
-            .await
-            .map_err(|fault| Denied { fault, caller: String::new(), tenant: None })?;
+        let claims = tokens.verify(bearer, peer).await.map_err(|fault| Denied {
+            fault,
+            caller: String::new(),
+            tenant: None,
+        })?;
         Ok(Caller {
             kind: CallerKind::RunToken,
             id: format!("agent/{}", claims.agent),
@@ -179,7 +180,9 @@ impl Shared {
             return Err(Denied::new(Reason::CallerNotAllowed, "the certificate is of another realm", id));
         }
         let principal = self.trust.principal(&id);
-        let listed = |role: Role| principal.as_ref().filter(|p| p.role == i32::from(role)).map(|p| Tenants::of(&p.tenants));
+        let listed = |role: Role| {
+            principal.as_ref().filter(|p| p.role == i32::from(role)).map(|p| Tenants::of(&p.tenants))
+        };
         let found = match peer.id.principal() {
             Who::Zone(zone) => Some((zone_kind(*zone), Tenants::All)),
             Who::Internal(_) => listed(Role::InternalService).map(|t| (CallerKind::InternalService, t)),
@@ -206,10 +209,11 @@ impl Shared {
         if kinds.contains(&CallerKind::Reviewer)
             && let (Who::Person(_), Some(roles)) = (peer.id.principal(), &self.roles)
         {
-            let tenants = roles
-                .reviewer_tenants(&id)
-                .await
-                .map_err(|fault| Denied { fault, caller: id.clone(), tenant: None })?;
+            let tenants = roles.reviewer_tenants(&id).await.map_err(|fault| Denied {
+                fault,
+                caller: id.clone(),
+                tenant: None,
+            })?;
             if !tenants.is_empty() {
                 return Ok(caller(CallerKind::Reviewer, Tenants::Only(tenants)));
             }

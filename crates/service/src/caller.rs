@@ -107,8 +107,13 @@ impl Caller {
     pub fn tenant<'a>(&'a self, named: &'a str) -> Result<&'a str, Fault> {
         match &self.run {
             Some(run) if named.is_empty() || named == run.tenant => Ok(&run.tenant),
-            Some(_) => Err(Fault::new(Reason::TenantNotAllowed, "the tenant comes from the run token; leave it empty")),
-            None if named.is_empty() => Err(Fault::field("tenant", "the tenant is missing; name one of the caller's own")),
+            Some(_) => Err(Fault::new(
+                Reason::TenantNotAllowed,
+                "the tenant comes from the run token; leave it empty",
+            )),
+            None if named.is_empty() => {
+                Err(Fault::field("tenant", "the tenant is missing; name one of the caller's own"))
+            }
             None => self.may_act_for(named).map(|()| named),
         }
     }

@@ -52,7 +52,8 @@ impl Keys {
         if let Some(key) = self.loaded.get(&purpose.into()) {
             return Ok(Arc::clone(key));
         }
-        let name = purpose.as_str_name().trim_start_matches("PURPOSE_").to_ascii_lowercase().replace('_', "-");
+        let name =
+            purpose.as_str_name().trim_start_matches("PURPOSE_").to_ascii_lowercase().replace('_', "-");
         let path = self.directory.join(format!("{name}.key"));
         let key = SigningKey::load(&path).map_err(|e| statement(&e, &path.display().to_string()))?;
         if key.holder() != self.owner || key.purpose() != purpose {
@@ -159,21 +160,22 @@ fn arguments() -> Result<PathBuf, Failure> {
 async fn start<C: DeserializeOwned + SectionNames>(name: &'static str) -> Result<Zone<C>, Failure> {
     let file = arguments()?;
     let (common, config) = config::read::<C>(&file).map_err(Failure::Configuration)?;
-    let level = common
-        .log
-        .parse::<LevelFilter>()
-        .map_err(|_| Failure::Configuration(format!("`log` is `{}`: use error, warn, info, debug or trace", common.log)))?;
+    let level = common.log.parse::<LevelFilter>().map_err(|_| {
+        Failure::Configuration(format!("`log` is `{}`: use error, warn, info, debug or trace", common.log))
+    })?;
     telemetry::install(level);
     exequatur_identity::install_crypto();
 
     let bundle = &common.trust.bundle;
-    let trust =
-        Trust::load(bundle, &common.trust.root_key).map_err(|e| statement(&e, &bundle.display().to_string()))?;
+    let trust = Trust::load(bundle, &common.trust.root_key)
+        .map_err(|e| statement(&e, &bundle.display().to_string()))?;
     if trust.realm() != common.realm {
         return Err(Failure::Configuration(format!("the trust bundle is of realm `{}`", trust.realm())));
     }
     if common.mode == Mode::Production && trust.is_development() {
-        return Err(Failure::Configuration("mode `production` refuses a development trust bundle".to_owned()));
+        return Err(Failure::Configuration(
+            "mode `production` refuses a development trust bundle".to_owned(),
+        ));
     }
     let files = TlsFiles {
         certificate: common.tls.certificate.clone(),

@@ -138,9 +138,10 @@ impl Server {
             .add_routes(self.routes.routes());
 
         let mut stop = shutdown.clone();
-        let serving = router.serve_with_incoming_shutdown(incoming(listener, tls, self.anonymous), async move {
-            drop(stop.wait_for(|stop| *stop).await);
-        });
+        let serving =
+            router.serve_with_incoming_shutdown(incoming(listener, tls, self.anonymous), async move {
+                drop(stop.wait_for(|stop| *stop).await);
+            });
         // Streams that never end must not keep a stopping zone alive.
         let drained = async move {
             drop(shutdown.wait_for(|stop| *stop).await);

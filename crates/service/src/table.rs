@@ -59,7 +59,9 @@ impl AccessTable {
                 if kinds.is_empty() {
                     return Err(Fault::new(
                         Reason::Internal,
-                        format!("`{path}` has no (exequatur.access.v1.access) option: say in the .proto who may call it"),
+                        format!(
+                            "`{path}` has no (exequatur.access.v1.access) option: say in the .proto who may call it"
+                        ),
                     ));
                 }
                 rules.insert(path, Rule::Kinds(kinds));

@@ -10,7 +10,12 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 pub(crate) fn install(level: LevelFilter) {
     let ours = Targets::new()
         .with_default(LevelFilter::WARN.min(level))
-        .with_targets([("exequatur", level), ("governance", level), ("approval", level), ("connector", level)])
+        .with_targets([
+            ("exequatur", level),
+            ("governance", level),
+            ("approval", level),
+            ("connector", level),
+        ])
         .with_target("credential_vault", level);
     let lines = tracing_subscriber::fmt::layer().json().with_writer(std::io::stderr);
     // A second installation happens only in tests that run several zones in one process.

@@ -113,10 +113,13 @@ impl Trust {
         if expect.issuer.is_some_and(|issuer| issuer != key.holder) {
             return fail("the statement is from another issuer");
         }
-        if !crate::key::verify(&key.key, &encoding(&envelope.payload_type, &envelope.payload), &signature.sig) {
+        if !crate::key::verify(&key.key, &encoding(&envelope.payload_type, &envelope.payload), &signature.sig)
+        {
             return fail("the signature does not hold");
         }
-        let millis = |at: &prost_types::Timestamp| at.seconds.saturating_mul(1000).saturating_add(i64::from(at.nanos) / 1_000_000);
+        let millis = |at: &prost_types::Timestamp| {
+            at.seconds.saturating_mul(1000).saturating_add(i64::from(at.nanos) / 1_000_000)
+        };
         let signed_at = match statement.header() {
             None => expect.now,
             Some(header) => {
@@ -139,7 +142,9 @@ impl Trust {
             }
         };
         let early = key.not_before.as_ref().is_some_and(|t| signed_at.saturating_add(LEEWAY_MS) < millis(t));
-        let late = [&key.not_after, &key.revoked_at].iter().any(|t| t.as_ref().is_some_and(|t| signed_at >= millis(t)));
+        let late = [&key.not_after, &key.revoked_at]
+            .iter()
+            .any(|t| t.as_ref().is_some_and(|t| signed_at >= millis(t)));
         if early || late {
             return fail("the key was not valid when the statement was signed");
         }

@@ -61,7 +61,9 @@ impl SigningKey {
     /// # Errors
     /// When the file is missing or malformed.
     pub fn load(path: &Path) -> Result<Self, StatementError> {
-        let text = Zeroizing::new(fs::read_to_string(path).map_err(|e| StatementError::new(format!("cannot be read: {e}")))?);
+        let text = Zeroizing::new(
+            fs::read_to_string(path).map_err(|e| StatementError::new(format!("cannot be read: {e}")))?,
+        );
         let malformed = || StatementError::new("is no exequatur private key file");
         let (mut holder, mut purpose, mut kid, mut seed) = (None, None, None, None);
         let mut lines = text.lines();
@@ -159,7 +161,11 @@ impl PublicRoot {
     /// # Errors
     /// For any other length.
     pub fn new(raw: &[u8]) -> Result<Self, StatementError> {
-        if raw.len() == 32 { Ok(Self(raw.to_vec())) } else { Err(StatementError::new("a root key has 32 bytes")) }
+        if raw.len() == 32 {
+            Ok(Self(raw.to_vec()))
+        } else {
+            Err(StatementError::new("a root key has 32 bytes"))
+        }
     }
 
     /// Reads its file.
@@ -167,7 +173,8 @@ impl PublicRoot {
     /// # Errors
     /// When the file is missing or malformed.
     pub fn load(path: &Path) -> Result<Self, StatementError> {
-        let text = fs::read_to_string(path).map_err(|e| StatementError::new(format!("cannot be read: {e}")))?;
+        let text =
+            fs::read_to_string(path).map_err(|e| StatementError::new(format!("cannot be read: {e}")))?;
         let lines: Vec<_> = text.lines().collect();
         match lines.as_slice() {
             [ROOT_BEGIN, raw, ROOT_END] => {

@@ -136,7 +136,10 @@ fn check(bundle: &TrustBundle) -> Result<(), StatementError> {
             return Err(StatementError::new(format!("key `{}` of the trust bundle is malformed", key.kid)));
         }
         if !kids.insert(&key.kid) {
-            return Err(StatementError::new(format!("key id `{}` stands twice in the trust bundle", key.kid)));
+            return Err(StatementError::new(format!(
+                "key id `{}` stands twice in the trust bundle",
+                key.kid
+            )));
         }
     }
     if bundle.realm.is_empty() || bundle.journal.is_empty() {

@@ -39,7 +39,10 @@ pub(crate) fn follow(path: &Path, root: PublicRoot, trust: Trust) {
             last = now;
             match read(&path).and_then(|envelope| open(&envelope, &root)) {
                 Ok(bundle) if bundle.version < current.load().version => {
-                    tracing::error!(version = bundle.version, "older trust bundle refused; the last one stays");
+                    tracing::error!(
+                        version = bundle.version,
+                        "older trust bundle refused; the last one stays"
+                    );
                 }
                 Ok(bundle) => {
                     tracing::info!(version = bundle.version, "trust bundle reloaded");

@@ -8,9 +8,11 @@ use std::time::Duration;
 use exequatur_clock::{Clock, UnixMillis};
 use exequatur_fault::{Fault, Reason};
 use sqlx::SqlSafeStr as _;
-use sqlx::migrate::{Migration, MigrationType};
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
 pub use sqlx::migrate::Migrator;
+use sqlx::migrate::{Migration, MigrationType};
+use sqlx::sqlite::{
+    SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
+};
 use sqlx::{Connection as _, Sqlite, SqliteConnection, Transaction};
 
 /// A zone's migrations from its files: version, name, SQL. Forward only. Without the driver's macros,

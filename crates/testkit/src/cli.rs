@@ -47,6 +47,9 @@ impl Output {
     #[must_use]
     pub fn reason(&self) -> String {
         assert_ne!(self.code, 0, "the call had to fail: {}", self.stdout);
-        self.json["error"]["reason"].as_str().unwrap_or_else(|| panic!("no reason in {}", self.stdout)).to_owned()
+        self.json["error"]["reason"]
+            .as_str()
+            .unwrap_or_else(|| panic!("no reason in {}", self.stdout))
+            .to_owned()
     }
 }

@@ -24,7 +24,11 @@ impl Ready {
     /// A text at a JSON Pointer.
     #[must_use]
     pub fn text(&self, pointer: &str) -> String {
-        self.0.pointer(pointer).and_then(Json::as_str).unwrap_or_else(|| panic!("no `{pointer}` in the ready file")).to_owned()
+        self.0
+            .pointer(pointer)
+            .and_then(Json::as_str)
+            .unwrap_or_else(|| panic!("no `{pointer}` in the ready file"))
+            .to_owned()
     }
 
     /// A path at a JSON Pointer.
@@ -157,7 +161,12 @@ impl Plane {
 
     /// The same with more environment and standard input.
     #[must_use]
-    pub fn cli_with(&self, arguments: &[&str], environment: &BTreeMap<String, String>, input: &[u8]) -> Output {
+    pub fn cli_with(
+        &self,
+        arguments: &[&str],
+        environment: &BTreeMap<String, String>,
+        input: &[u8],
+    ) -> Output {
         let mut command = Command::new(program("exequatur"));
         command
             .args(["--output", "json"])
@@ -215,7 +224,9 @@ impl Plane {
     pub fn approval_of(&self, plan: &str) -> String {
         eventually("the approval is in the inbox", Duration::from_secs(30), || {
             let inbox = self.cli(&["inbox", "list"]).json;
-            inbox["items"].as_array()?.iter().find(|i| i["plan"] == plan)?["approval"].as_str().map(ToOwned::to_owned)
+            inbox["items"].as_array()?.iter().find(|i| i["plan"] == plan)?["approval"]
+                .as_str()
+                .map(ToOwned::to_owned)
         })
     }
 

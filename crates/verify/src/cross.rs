@@ -82,7 +82,8 @@ impl Cross<'_> {
             let key: Key = (t.plan_digest.clone(), t.index);
             match t.event.as_str() {
                 "approve" | "reject" | "pass_over" => {
-                    let (decision, digest) = self.read::<Decision>(&t.statement, "approval", item.at).map_err(fail)?;
+                    let (decision, digest) =
+                        self.read::<Decision>(&t.statement, "approval", item.at).map_err(fail)?;
                     if !decides(&decision, &key, &t.action_digest, &t.event) {
                         return Err(fail("the decision does not say what the record says".to_owned()));
                     }
@@ -124,9 +125,12 @@ impl Cross<'_> {
             match t.event.as_str() {
                 "prepare" => {
                     let bytes = t.relied_on.first().map(Vec::as_slice).unwrap_or_default();
-                    let (warrant, _) =
-                        self.read::<Warrant>(bytes, "governance", attempt.at).map_err(|e| fail(&format!("warrant: {e}")))?;
-                    if (warrant.plan_digest.clone(), warrant.index) != key || warrant.action_digest != t.action_digest {
+                    let (warrant, _) = self
+                        .read::<Warrant>(bytes, "governance", attempt.at)
+                        .map_err(|e| fail(&format!("warrant: {e}")))?;
+                    if (warrant.plan_digest.clone(), warrant.index) != key
+                        || warrant.action_digest != t.action_digest
+                    {
                         return Err(fail("the warrant is for another action"));
                     }
                     self.proposed(&key, &warrant, attempt)?;
@@ -139,7 +143,9 @@ impl Cross<'_> {
                     if *count > 1 {
                         return Err(fail("one action was dispatched twice"));
                     }
-                    let warrant = warrants.get(&(key.clone(), t.attempt)).ok_or_else(|| fail("dispatched without a warrant"))?;
+                    let warrant = warrants
+                        .get(&(key.clone(), t.attempt))
+                        .ok_or_else(|| fail("dispatched without a warrant"))?;
                     if warrant.decision_kind() == DecisionKind::Person {
                         self.reserved(&key, warrant, attempt)?;
                     }
@@ -200,8 +206,9 @@ impl Cross<'_> {
     ) -> Result<(), Fault> {
         let fail = |what: &str| Fault::at("connector", attempt.record, what);
         let relied = attempt.what.relied_on.first().map(Vec::as_slice).unwrap_or_default();
-        let (own, _) =
-            self.read::<Reservation>(relied, "approval", attempt.at).map_err(|e| fail(&format!("reservation: {e}")))?;
+        let (own, _) = self
+            .read::<Reservation>(relied, "approval", attempt.at)
+            .map_err(|e| fail(&format!("reservation: {e}")))?;
         if own.action_digest != warrant.action_digest || own.wire_digest != warrant.wire_digest {
             return Err(fail("the reservation names other digests than the warrant"));
         }
@@ -222,7 +229,10 @@ impl Cross<'_> {
         let fail = |what: String| Fault::at("connector", attempt.record, what);
         let t = &attempt.what;
         let (outcome, digest) = self.read::<Outcome>(&t.statement, "connector", attempt.at).map_err(fail)?;
-        if outcome.plan_digest != t.plan_digest || outcome.index != t.index || outcome.action_digest != t.action_digest {
+        if outcome.plan_digest != t.plan_digest
+            || outcome.index != t.index
+            || outcome.action_digest != t.action_digest
+        {
             return Err(fail("the outcome is of another action".to_owned()));
         }
         for lease in &outcome.leases {
@@ -248,7 +258,8 @@ impl Cross<'_> {
         // Executed, and governance has not heard yet.
         let unheard = self.outcomes.values().filter(|o| {
             use exequatur_proto::statement::v1::OutcomeKind as Kind;
-            matches!(o.kind(), Kind::Succeeded | Kind::Failed) && !settled.contains(&(o.plan_digest.clone(), o.index))
+            matches!(o.kind(), Kind::Succeeded | Kind::Failed)
+                && !settled.contains(&(o.plan_digest.clone(), o.index))
         });
         self.open += unheard.count();
         Ok(())
@@ -288,7 +299,12 @@ impl Cross<'_> {
     /// Leases that were not given back yet.
     fn vault(&mut self) {
         let of = |event: &str| -> HashSet<&str> {
-            self.facts.leases.iter().filter(|l| l.what.event == event).map(|l| l.what.lease.as_str()).collect()
+            self.facts
+                .leases
+                .iter()
+                .filter(|l| l.what.event == event)
+                .map(|l| l.what.lease.as_str())
+                .collect()
         };
         let (granted, returned) = (of("granted"), of("returned"));
         self.open += granted.difference(&returned).count();

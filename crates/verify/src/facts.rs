@@ -39,7 +39,10 @@ impl Facts {
             ("governance", Some(Body::PlanProposed(plan))) => {
                 for action in plan.actions {
                     let key = (plan.plan_digest.clone(), action.index);
-                    self.states.insert((zone.to_owned(), "action", key.clone(), String::new()), action.state.clone());
+                    self.states.insert(
+                        (zone.to_owned(), "action", key.clone(), String::new()),
+                        action.state.clone(),
+                    );
                     self.proposals.insert(key, Placed { record, at, what: action });
                 }
             }
@@ -65,9 +68,9 @@ impl Facts {
 
     /// The table has the move, and it starts where the last one ended.
     fn is_possible(&mut self, zone: &str, t: &Transition) -> bool {
-        let row = TRANSITIONS
-            .iter()
-            .find(|row| row.machine == t.machine && row.from == t.from && row.event.as_str() == t.event && row.to == t.to);
+        let row = TRANSITIONS.iter().find(|row| {
+            row.machine == t.machine && row.from == t.from && row.event.as_str() == t.event && row.to == t.to
+        });
         let Some(row) = row else { return false };
         // Each attempt is a journal row of its own.
         let part = if t.machine == "journal" { t.attempt.to_string() } else { t.run.clone() };

@@ -38,7 +38,9 @@ pub fn verify(mut reader: impl BufRead, root: &PublicRoot) -> Result<Report, Can
     };
     let trust = match Trust::from_json(&first.bundle.to_string(), root) {
         Ok(trust) if trust.realm() == first.realm => trust,
-        Ok(_) => return Ok(report(Vec::new(), 0, Some(Fault::bundle("the trust bundle is of another realm")))),
+        Ok(_) => {
+            return Ok(report(Vec::new(), 0, Some(Fault::bundle("the trust bundle is of another realm"))));
+        }
         Err(error) => return Ok(report(Vec::new(), 0, Some(Fault::bundle(&error.to_string())))),
     };
     let mut zones = Zones::new(&trust, &first.tenant);
@@ -46,7 +48,9 @@ pub fn verify(mut reader: impl BufRead, root: &PublicRoot) -> Result<Report, Can
     let mut number = 1_u64;
     while read_line(&mut reader, &mut text)? {
         number += 1;
-        let taken = Line::read(&text).ok_or_else(|| Fault::line(number)).and_then(|line| zones.take(line, &mut facts));
+        let taken = Line::read(&text)
+            .ok_or_else(|| Fault::line(number))
+            .and_then(|line| zones.take(line, &mut facts));
         if let Err(fault) = taken {
             return Ok(report(zones.report(), 0, Some(fault)));
         }

@@ -65,7 +65,8 @@ impl<'a> Zones<'a> {
     pub(crate) fn take(&mut self, line: Line, facts: &mut Facts) -> Result<(), Fault> {
         let (trust, tenant) = (self.trust, self.tenant);
         let log = self.logs.iter_mut().find(|l| l.name == line.zone);
-        let log = log.ok_or_else(|| Fault::at("", 0, format!("no zone is called `{}`", line.zone.escape_debug())))?;
+        let log =
+            log.ok_or_else(|| Fault::at("", 0, format!("no zone is called `{}`", line.zone.escape_debug())))?;
         if log.head.is_some() {
             return Err(log.fault("records follow the signed head"));
         }
@@ -89,7 +90,11 @@ impl<'a> Zones<'a> {
     }
 
     pub(crate) fn report(&self) -> Vec<ZoneReport> {
-        let one = |log: &Log| ZoneReport { zone: log.name.to_owned(), size: log.size, root: log.root().to_string() };
+        let one = |log: &Log| ZoneReport {
+            zone: log.name.to_owned(),
+            size: log.size,
+            root: log.root().to_string(),
+        };
         self.logs.iter().map(one).collect()
     }
 }
@@ -104,10 +109,13 @@ impl Log {
     }
 
     fn entry(&mut self, trust: &Trust, tenant: &str, envelope: &Envelope) -> Result<LogEntry, Fault> {
-        let said = LogEntry::decode(envelope.payload.as_slice()).map_err(|_| self.fault("the entry cannot be read"))?;
+        let said = LogEntry::decode(envelope.payload.as_slice())
+            .map_err(|_| self.fault("the entry cannot be read"))?;
         let now = said.recorded_at.as_ref().map_or(0, millis);
-        let expect = Expect { issuer: Some(&self.id), audience: None, tenant: None, now, check_expiry: false };
-        let entry = trust.verify::<LogEntry>(envelope, expect).map_err(|e| self.fault(e.to_string()))?.statement;
+        let expect =
+            Expect { issuer: Some(&self.id), audience: None, tenant: None, now, check_expiry: false };
+        let entry =
+            trust.verify::<LogEntry>(envelope, expect).map_err(|e| self.fault(e.to_string()))?.statement;
         if entry.tenant != tenant {
             return Err(self.fault("the entry is of another tenant"));
         }
@@ -142,19 +150,29 @@ impl Log {
             "result" => Digest::sha256(bytes),
             _ => return Err(self.fault("a body of an unknown kind")),
         };
-        if found == *digest { Ok(()) } else { Err(self.fault(format!("a body of kind `{kind}` was changed"))) }
+        if found == *digest {
+            Ok(())
+        } else {
+            Err(self.fault(format!("a body of kind `{kind}` was changed")))
+        }
     }
 
     fn close(&mut self, trust: &Trust, tenant: &str, envelope: &Envelope) -> Result<(), Fault> {
-        let said = Head::decode(envelope.payload.as_slice()).map_err(|_| self.fault("the head cannot be read"))?;
+        let said =
+            Head::decode(envelope.payload.as_slice()).map_err(|_| self.fault("the head cannot be read"))?;
         let now = said.signed_at.as_ref().map_or(0, millis);
-        let expect = Expect { issuer: Some(&self.id), audience: None, tenant: None, now, check_expiry: false };
-        let head = trust.verify::<Head>(envelope, expect).map_err(|e| self.fault(format!("head: {e}")))?.statement;
+        let expect =
+            Expect { issuer: Some(&self.id), audience: None, tenant: None, now, check_expiry: false };
+        let head =
+            trust.verify::<Head>(envelope, expect).map_err(|e| self.fault(format!("head: {e}")))?.statement;
         if head.tenant != tenant {
             return Err(self.fault("the head is of another tenant"));
         }
         if head.size != self.size {
-            return Err(self.fault(format!("the log was cut: the head counts {} entries, here are {}", head.size, self.size)));
+            return Err(self.fault(format!(
+                "the log was cut: the head counts {} entries, here are {}",
+                head.size, self.size
+            )));
         }
         if head.root != self.root().as_bytes() {
             return Err(self.fault("the root is not that of the entries"));

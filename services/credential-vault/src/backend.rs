@@ -19,7 +19,13 @@ pub trait Backend: Send + Sync {
     ///
     /// # Errors
     /// `CREDENTIAL_NOT_GRANTED` when there is none.
-    async fn value(&self, tx: &mut Tx, tenant: &str, credential: &str, version: u64) -> Result<SealedValue, Fault>;
+    async fn value(
+        &self,
+        tx: &mut Tx,
+        tenant: &str,
+        credential: &str,
+        version: u64,
+    ) -> Result<SealedValue, Fault>;
 }
 
 /// Values that the operator's CLI sealed to the connector.
@@ -27,10 +33,19 @@ pub struct Sealed(pub Arc<dyn CatalogStore>);
 
 #[async_trait]
 impl Backend for Sealed {
-    async fn value(&self, tx: &mut Tx, tenant: &str, credential: &str, version: u64) -> Result<SealedValue, Fault> {
+    async fn value(
+        &self,
+        tx: &mut Tx,
+        tenant: &str,
+        credential: &str,
+        version: u64,
+    ) -> Result<SealedValue, Fault> {
         let none = || {
-            Fault::new(Reason::CredentialNotGranted, "the credential has no value yet; an operator must put one")
-                .with("credential", credential)
+            Fault::new(
+                Reason::CredentialNotGranted,
+                "the credential has no value yet; an operator must put one",
+            )
+            .with("credential", credential)
         };
         let bytes = self.0.value(tx, tenant, credential, version).await?.ok_or_else(none)?;
         SealedValue::decode(bytes.as_slice()).map_err(Fault::internal)

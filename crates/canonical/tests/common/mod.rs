@@ -44,7 +44,9 @@ fn value_of(bytes: bool) -> BoxedStrategy<Value> {
         any::<bool>().prop_map(Value::Bool),
         prop_oneof![-3_i64..3, any::<i64>()].prop_map(Value::Int),
         ((1_u64 << 63)..=u64::MAX).prop_map(Value::Uint),
-        prop_oneof![Just(1.0), Just(0.0), any::<f64>()].prop_filter("plain", |n| plain_double(*n)).prop_map(Value::Double),
+        prop_oneof![Just(1.0), Just(0.0), any::<f64>()]
+            .prop_filter("plain", |n| plain_double(*n))
+            .prop_map(Value::Double),
         hard_text().prop_map(Value::String),
         raw.prop_map(move |raw| if bytes { Value::Bytes(raw) } else { Value::Null }),
     ];
@@ -84,8 +86,9 @@ pub(crate) fn digest() -> impl Strategy<Value = Digest> {
 
 /// Any action that can be frozen.
 pub(crate) fn action() -> impl Strategy<Value = Action> {
-    ("[A-Za-z][A-Za-z0-9_.\\-/]{0,5}", arguments(), hard_text(), prop::option::of(digest()))
-        .prop_map(|(tool, arguments, rationale, tool_digest)| Action { tool, arguments, rationale, tool_digest })
+    ("[A-Za-z][A-Za-z0-9_.\\-/]{0,5}", arguments(), hard_text(), prop::option::of(digest())).prop_map(
+        |(tool, arguments, rationale, tool_digest)| Action { tool, arguments, rationale, tool_digest },
+    )
 }
 
 /// Any header that can be frozen.

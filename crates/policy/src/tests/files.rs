@@ -43,8 +43,16 @@ fn s28_what_is_incomplete_or_mistyped_is_refused_whole() {
     broken("rules:\n  - {tool: a, args_match: {v..w: 1}, action: deny}\n", 2, "none empty");
     broken("rules:\n  - {tool: a, args_match: {v: 1e400}, action: deny}\n", 2, "cannot be an argument");
     broken("rules:\n  - {tool: a, args_match: {v: 010}, action: deny}\n", 2, "quote it");
-    broken("rules:\n  - {tool: a, action: deny}\n  - {tool: b, action: deny, when: 'true'}\n", 3, "`when` is not a key here");
-    broken("rules:\n  - {tool: a, action: deny, id: x}\n  - {tool: a, action: deny, id: x}\n", 3, "another rule has the id `x`");
+    broken(
+        "rules:\n  - {tool: a, action: deny}\n  - {tool: b, action: deny, when: 'true'}\n",
+        3,
+        "`when` is not a key here",
+    );
+    broken(
+        "rules:\n  - {tool: a, action: deny, id: x}\n  - {tool: a, action: deny, id: x}\n",
+        3,
+        "another rule has the id `x`",
+    );
     broken("rules:\n  - {tool: a, action: deny, id: default}\n", 2, "what no rule matches");
     broken("default: auto_approve\nrules:\n  - {tool: a, action: deny}\n", 1, "never approved");
     broken("rules:\n  - {tool: a, action: require_human, expires: 24}\n", 2, "one of s, m, h, d");
@@ -74,10 +82,12 @@ fn equal_files_give_equal_bytes() {
 
 #[test]
 fn warnings_tell_what_is_most_likely_not_meant() {
-    let set = file::read("rules:\n  - {tool: '*', action: auto_approve}\n  - {tool: a, action: deny}\n").unwrap();
+    let set =
+        file::read("rules:\n  - {tool: '*', action: auto_approve}\n  - {tool: a, action: deny}\n").unwrap();
     assert_eq!(set.warnings().len(), 2);
     assert!(set.warnings()[1].contains("never reached"));
-    let set = file::read("rules:\n  - {tool: a, action: deny}\n  - {tool: '*', action: require_human}\n").unwrap();
+    let set =
+        file::read("rules:\n  - {tool: a, action: deny}\n  - {tool: '*', action: require_human}\n").unwrap();
     assert!(set.warnings().is_empty());
     let url = |pattern: &str, action: &str| {
         let text = format!("rules:\n  - {{tool: a, args_match: {{url: '{pattern}'}}, action: {action}}}\n");
@@ -92,7 +102,8 @@ fn warnings_tell_what_is_most_likely_not_meant() {
 
 #[test]
 fn bytes_are_checked_as_strictly_as_files() {
-    let good = file::read("rules:\n  - {tool: a, args_match: {v: ['x*', 1]}, action: require_human}\n").unwrap();
+    let good =
+        file::read("rules:\n  - {tool: a, args_match: {v: ['x*', 1]}, action: require_human}\n").unwrap();
     let refused = |change: &dyn Fn(&mut proto::RuleSet)| {
         let mut message = good.message().clone();
         change(&mut message);
@@ -116,12 +127,17 @@ fn bytes_are_checked_as_strictly_as_files() {
     refused(&|s| s.rules[0].args_match[0].path = "a..b".to_owned());
     refused(&|s| s.rules[0].args_match[0].any_of.clear());
     refused(&|s| s.rules[0].args_match[0].any_of[0].pattern = None);
-    refused(&|s| s.rules[0].args_match[0].any_of[0].pattern = Some(proto::pattern::Pattern::Glob("a\\".to_owned())));
+    refused(&|s| {
+        s.rules[0].args_match[0].any_of[0].pattern = Some(proto::pattern::Pattern::Glob("a\\".to_owned()))
+    });
     refused(&|s| {
         let nan = exequatur_proto::action::v1::value::Kind::DoubleValue(f64::NAN);
         s.rules[0].args_match[0].any_of[1].pattern =
             Some(proto::pattern::Pattern::Scalar(exequatur_proto::action::v1::Value { kind: Some(nan) }));
     });
-    assert_eq!(RuleSet::verify(&[good.bytes(), &[0xfa, 0x3f, 0x00]].concat()), Err(PolicyError::NotCanonical));
+    assert_eq!(
+        RuleSet::verify(&[good.bytes(), &[0xfa, 0x3f, 0x00]].concat()),
+        Err(PolicyError::NotCanonical)
+    );
     assert_eq!(RuleSet::verify(&vec![0; (1 << 20) + 1]), Err(PolicyError::TooLarge((1 << 20) + 1)));
 }

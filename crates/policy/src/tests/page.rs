@@ -21,7 +21,8 @@ fn every_row_of_the_reference_page_holds() {
             rules.push_str(line);
             rules.push('\n');
         } else if line.starts_with("| `") {
-            let cells: Vec<&str> = line.trim_matches(['|', ' ']).split(" | ").map(|c| c.trim_matches('`')).collect();
+            let cells: Vec<&str> =
+                line.trim_matches(['|', ' ']).split(" | ").map(|c| c.trim_matches('`')).collect();
             let [tool, arguments, verdict, rule] = cells.as_slice() else { panic!("{line}") };
             let e = ask(&rules, tool, arguments);
             assert_eq!((e.verdict.as_str(), e.rule.as_str()), (*verdict, *rule), "{line}");

@@ -88,7 +88,13 @@ rules:
   - {tool: k, args_match: {verb: [delete, drain]}, action: require_human}
   - {tool: k, action: auto_approve}
 "#;
-    for arguments in [r#"{"verb":["get","delete"]}"#, r#"{"verb":{"v":"delete"}}"#, r#"{"verb":null}"#, r#"{"verb":1}"#, "{}"] {
+    for arguments in [
+        r#"{"verb":["get","delete"]}"#,
+        r#"{"verb":{"v":"delete"}}"#,
+        r#"{"verb":null}"#,
+        r#"{"verb":1}"#,
+        "{}",
+    ] {
         let e = ask(rules, "k", arguments);
         assert_eq!(e.verdict, RequireHuman, "{arguments}");
         assert_eq!(e.rule, "rule-1");
@@ -134,7 +140,13 @@ fn s25_missing_in_an_approving_rule_is_no_match() {
         let rules = format!(
             "default: {default}\nrules:\n  - {{tool: fetch, args_match: {{url: \"https://docs.example.org/*\"}}, action: auto_approve}}\n"
         );
-        for arguments in ["{}", r#"{"URL":"https://docs.example.org/a"}"#, r#"{"url":""}"#, r#"{"url":null}"#, r#"{"url":["https://docs.example.org/a"]}"#] {
+        for arguments in [
+            "{}",
+            r#"{"URL":"https://docs.example.org/a"}"#,
+            r#"{"url":""}"#,
+            r#"{"url":null}"#,
+            r#"{"url":["https://docs.example.org/a"]}"#,
+        ] {
             let e = ask(&rules, "fetch", arguments);
             assert_eq!((e.verdict.as_str(), e.rule.as_str()), (default, "default"), "{arguments}");
         }
@@ -144,7 +156,9 @@ fn s25_missing_in_an_approving_rule_is_no_match() {
 
 #[test]
 fn scalars_match_by_type_and_exact_value() {
-    let rules = |pattern: &str| format!("rules:\n  - {{tool: t, args_match: {{v: {pattern}}}, action: auto_approve}}\n");
+    let rules = |pattern: &str| {
+        format!("rules:\n  - {{tool: t, args_match: {{v: {pattern}}}, action: auto_approve}}\n")
+    };
     for (pattern, yes, no) in [
         ("1", "1", r#""1""#),
         ("1", "1", "1.0"),
@@ -162,7 +176,8 @@ fn scalars_match_by_type_and_exact_value() {
         assert_eq!(says(&rules(pattern), "t", &format!(r#"{{"v":{no}}}"#)), Deny, "{pattern} {no}");
     }
     // A number of another type leaves a denying rule undecided.
-    let deny = "rules:\n  - {tool: t, args_match: {v: 1}, action: deny}\n  - {tool: t, action: auto_approve}\n";
+    let deny =
+        "rules:\n  - {tool: t, args_match: {v: 1}, action: deny}\n  - {tool: t, action: auto_approve}\n";
     assert_eq!(says(deny, "t", r#"{"v":1.0}"#), RequireHuman);
     assert_eq!(says(deny, "t", r#"{"v":2}"#), AutoApprove);
 }
@@ -174,18 +189,27 @@ rules:
   - {tool: t, args_match: {"a.b": x, "c\\.d": y}, action: auto_approve}
 "#;
     assert_eq!(says(rules, "t", r#"{"a":{"b":"x"},"c.d":"y"}"#), AutoApprove);
-    for arguments in [r#"{"a.b":"x","c.d":"y"}"#, r#"{"a":[{"b":"x"}],"c.d":"y"}"#, r#"{"a":{"b":"x"},"c":{"d":"y"}}"#, r#"{"a":"x","c.d":"y"}"#] {
+    for arguments in [
+        r#"{"a.b":"x","c.d":"y"}"#,
+        r#"{"a":[{"b":"x"}],"c.d":"y"}"#,
+        r#"{"a":{"b":"x"},"c":{"d":"y"}}"#,
+        r#"{"a":"x","c.d":"y"}"#,
+    ] {
         assert_eq!(says(rules, "t", arguments), Deny, "{arguments}");
     }
 }
 
 #[test]
 fn text_that_is_too_long_for_a_pattern_is_not_decided() {
-    let rules = "rules:\n  - {tool: t, args_match: {v: 'x*'}, action: deny}\n  - {tool: t, action: auto_approve}\n";
+    let rules =
+        "rules:\n  - {tool: t, args_match: {v: 'x*'}, action: deny}\n  - {tool: t, action: auto_approve}\n";
     let long = "y".repeat(16 * 1024 + 1);
     assert_eq!(says(rules, "t", &format!(r#"{{"v":"{long}"}}"#)), RequireHuman);
     assert_eq!(says(rules, "t", &format!(r#"{{"v":"{}"}}"#, &long[1..])), AutoApprove);
-    let slow = format!("rules:\n  - {{tool: t, args_match: {{v: '{}b'}}, action: deny}}\n  - {{tool: t, action: auto_approve}}\n", "*a".repeat(500));
+    let slow = format!(
+        "rules:\n  - {{tool: t, args_match: {{v: '{}b'}}, action: deny}}\n  - {{tool: t, action: auto_approve}}\n",
+        "*a".repeat(500)
+    );
     let start = Instant::now();
     assert_eq!(says(&slow, "t", &format!(r#"{{"v":"{}"}}"#, "a".repeat(16 * 1024))), AutoApprove);
     assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
@@ -198,7 +222,10 @@ fn observe_lets_through_only_what_can_be_undone() {
     let compiled = Compiled::new(&set);
     for (tool, enforce) in [("a", Deny), ("b", RequireHuman), ("c", AutoApprove), ("d", Deny)] {
         let undoable = evaluate(&compiled, tool, &args("{}"), false);
-        assert_eq!((undoable.verdict, undoable.enforce_verdict, undoable.mode), (AutoApprove, enforce, Mode::Observe));
+        assert_eq!(
+            (undoable.verdict, undoable.enforce_verdict, undoable.mode),
+            (AutoApprove, enforce, Mode::Observe)
+        );
         let irreversible = evaluate(&compiled, tool, &args("{}"), true);
         assert_eq!((irreversible.verdict, irreversible.enforce_verdict), (enforce, enforce));
     }
@@ -206,7 +233,10 @@ fn observe_lets_through_only_what_can_be_undone() {
     assert_eq!(evaluate(&named, "a", &args("{}"), true).verdict, AutoApprove);
     // In enforce mode the word changes nothing.
     let enforce = format!("observe_irreversible: true\n{}", rules.replace("observe\n", "enforce\n"));
-    assert_eq!(evaluate(&Compiled::new(&file::read(&enforce).unwrap()), "a", &args("{}"), false).verdict, Deny);
+    assert_eq!(
+        evaluate(&Compiled::new(&file::read(&enforce).unwrap()), "a", &args("{}"), false).verdict,
+        Deny
+    );
 }
 
 #[test]
@@ -223,7 +253,9 @@ fn times_come_from_the_rule() {
 #[test]
 fn strictness_is_an_order() {
     assert!(AutoApprove < RequireHuman && RequireHuman < Deny);
-    for (a, b, out) in [(AutoApprove, Deny, Deny), (RequireHuman, AutoApprove, RequireHuman), (Deny, Deny, Deny)] {
+    for (a, b, out) in
+        [(AutoApprove, Deny, Deny), (RequireHuman, AutoApprove, RequireHuman), (Deny, Deny, Deny)]
+    {
         assert_eq!(stricter(a, b), out);
         assert_eq!(stricter(b, a), out);
     }

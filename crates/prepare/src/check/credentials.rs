@@ -1,7 +1,8 @@
 //! Rules for credentials and for the idempotency key: each goes into one place of its own.
 
 use exequatur_proto::definition::v1::{
-    Attestation, CredentialUse, HttpTemplate, ToolDefinition, credential_use::Injection, tool_definition::Template,
+    Attestation, CredentialUse, HttpTemplate, ToolDefinition, credential_use::Injection,
+    tool_definition::Template,
 };
 
 use super::{Checked, ensure};
@@ -55,7 +56,11 @@ pub(super) fn uses(
             "the attestation must be reservation or auto",
         )?;
         let user = |name: &str| {
-            ensure(names::user(name), &path, "the user must be visible ASCII without `:`, 1 to 255 characters")
+            ensure(
+                names::user(name),
+                &path,
+                "the user must be visible ASCII without `:`, 1 to 255 characters",
+            )
         };
         match &used.injection {
             None => return Err(PrepareError::invalid(path, "says not where the credential goes")),
@@ -65,7 +70,9 @@ pub(super) fn uses(
                 ensure(logins == 1, &path, "one login only")?;
                 user(&login.user)?;
             }
-            Some(_) if !http => return Err(PrepareError::invalid(path, "an smtp tool takes `smtp_password` only")),
+            Some(_) if !http => {
+                return Err(PrepareError::invalid(path, "an smtp tool takes `smtp_password` only"));
+            }
             Some(Injection::Bearer(_)) => claim(headers, "authorization", &path)?,
             Some(Injection::Basic(basic)) => {
                 user(&basic.user)?;

@@ -36,11 +36,7 @@ pub(crate) fn definition(d: &ToolDefinition) -> Checked {
         schema("output_schema", &d.output_schema)?;
     }
     ensure((1..=300_000).contains(&d.timeout_ms), "timeout_ms", "must be 1 to 300000")?;
-    ensure(
-        (1..=4_194_304).contains(&d.max_response_bytes),
-        "max_response_bytes",
-        "must be 1 to 4194304",
-    )?;
+    ensure((1..=4_194_304).contains(&d.max_response_bytes), "max_response_bytes", "must be 1 to 4194304")?;
     match &d.template {
         Some(Template::Http(template)) => templates::http(template)?,
         Some(Template::Smtp(template)) => templates::smtp(template)?,
@@ -53,7 +49,8 @@ pub(crate) fn definition(d: &ToolDefinition) -> Checked {
             "tenant_scope.argument",
             "must be a JSON Pointer into the arguments, such as `/account`",
         )?;
-        scope::pattern(&confined.pattern).map_err(|why| PrepareError::invalid("tenant_scope.pattern", why))?;
+        scope::pattern(&confined.pattern)
+            .map_err(|why| PrepareError::invalid("tenant_scope.pattern", why))?;
         ensure(names::plain_line(&confined.pattern, 512), "tenant_scope.pattern", "must be one plain line")?;
     }
     credentials::check(d)?;
@@ -61,14 +58,18 @@ pub(crate) fn definition(d: &ToolDefinition) -> Checked {
 }
 
 fn words(d: &ToolDefinition) -> Checked {
-    let known = |ok: bool, path: &str| ensure(ok, path, "must be one of the words of the definition language");
+    let known =
+        |ok: bool, path: &str| ensure(ok, path, "must be one of the words of the definition language");
     known(!matches!(Effect::try_from(d.effect), Err(_) | Ok(Effect::Unspecified)), "effect")?;
     known(!matches!(Risk::try_from(d.risk), Err(_) | Ok(Risk::Unspecified)), "risk")?;
     known(
         !matches!(Reversibility::try_from(d.reversibility), Err(_) | Ok(Reversibility::Unspecified)),
         "reversibility",
     )?;
-    known(!matches!(Attestation::try_from(d.attestation), Err(_) | Ok(Attestation::Unspecified)), "attestation")?;
+    known(
+        !matches!(Attestation::try_from(d.attestation), Err(_) | Ok(Attestation::Unspecified)),
+        "attestation",
+    )?;
     known(
         !matches!(ReturnPolicy::try_from(d.return_policy), Err(_) | Ok(ReturnPolicy::Unspecified)),
         "return_policy",
@@ -124,7 +125,11 @@ fn display(d: &ToolDefinition) -> Checked {
             &path,
             "`label` must be one line of 1 to 128 bytes without hidden characters",
         )?;
-        ensure(names::plain_line(&field.unit, 32), &path, "`unit` must be at most 32 bytes without hidden characters")?;
+        ensure(
+            names::plain_line(&field.unit, 32),
+            &path,
+            "`unit` must be at most 32 bytes without hidden characters",
+        )?;
         seen.push(&field.argument);
     }
     Ok(())
@@ -133,8 +138,9 @@ fn display(d: &ToolDefinition) -> Checked {
 /// A schema must be a JSON object in which every reference stays inside. Its keywords are the
 /// business of whoever compiles it.
 fn schema(path: &str, text: &str) -> Checked {
-    let object = read_arguments(text.as_bytes())
-        .map_err(|e| PrepareError::invalid(path, format!("must be a JSON object, read strictly ({})", e.code)))?;
+    let object = read_arguments(text.as_bytes()).map_err(|e| {
+        PrepareError::invalid(path, format!("must be a JSON object, read strictly ({})", e.code))
+    })?;
     references(path, &object)
 }
 

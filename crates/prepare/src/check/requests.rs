@@ -55,7 +55,8 @@ fn http(http: &HttpRequest) -> Checked {
             segment.bytes().all(plain) && !matches!(segment, "." | "..") && (last || !segment.is_empty())
         })
     });
-    let pairs = query.is_none_or(|q| !q.is_empty() && q.bytes().all(|b| plain(b) || matches!(b, b'=' | b'&')));
+    let pairs =
+        query.is_none_or(|q| !q.is_empty() && q.bytes().all(|b| plain(b) || matches!(b, b'=' | b'&')));
     ensure(segments && pairs, "http.target", "must be an origin-form target with encoded parts")?;
     let mut seen: Vec<&str> = Vec::new();
     for header in &http.headers {

@@ -57,7 +57,11 @@ pub(super) fn smtp(t: &SmtpTemplate) -> Checked {
         fixed(&format!("smtp.to[{at}]"), source, names::address)?;
     }
     let line = |text: &str| {
-        if names::plain_line(text, 900) && !text.contains("=?") { Ok(()) } else { Err("must be one plain line") }
+        if names::plain_line(text, 900) && !text.contains("=?") {
+            Ok(())
+        } else {
+            Err("must be one plain line")
+        }
     };
     match (&t.subject, &t.body) {
         (Some(subject), Some(body)) => {
@@ -131,7 +135,11 @@ fn json_node(path: &str, node: &JsonNode, depth: usize) -> Checked {
             let mut seen: Vec<&str> = Vec::new();
             for member in &object.members {
                 let path = format!("{path}.{}", member.name);
-                ensure(names::plain_line(&member.name, 256), &path, "a member's name must be one plain line")?;
+                ensure(
+                    names::plain_line(&member.name, 256),
+                    &path,
+                    "a member's name must be one plain line",
+                )?;
                 ensure(!seen.contains(&member.name.as_str()), &path, "the member stands twice")?;
                 seen.push(&member.name);
                 let Some(value) = &member.value else {
@@ -197,7 +205,11 @@ fn json_arguments(node: &JsonNode, out: &mut Vec<String>) {
         Some(Node::Argument(pointer)) => out.push(pointer.clone()),
         Some(Node::List(list)) => list.items.iter().for_each(|item| json_arguments(item, out)),
         Some(Node::Object(object)) => {
-            object.members.iter().filter_map(|m| m.value.as_ref()).for_each(|value| json_arguments(value, out));
+            object
+                .members
+                .iter()
+                .filter_map(|m| m.value.as_ref())
+                .for_each(|value| json_arguments(value, out));
         }
         _ => {}
     }

@@ -2,8 +2,8 @@
 
 use exequatur_proto::definition::v1::{
     BasicInjection, DisplayField, HeaderInjection, Idempotency, JsonList, JsonNode, QueryInjection,
-    SmtpPasswordInjection, StatusOutcome, StatusRule, credential_use::Injection, http_template::Body, json_node::Node,
-    tool_definition::Template,
+    SmtpPasswordInjection, StatusOutcome, StatusRule, credential_use::Injection, http_template::Body,
+    json_node::Node, tool_definition::Template,
 };
 
 use super::*;
@@ -38,7 +38,9 @@ fn s21_s22_only_the_one_encoding_is_taken() {
     let d = Definition::verify(&good).unwrap();
     assert_eq!(d.bytes(), good);
     assert_eq!(d.digest(), exequatur_canonical::tool_digest(&good));
-    let refused = |bytes: &[u8]| assert_eq!(Definition::verify(bytes), Err(PrepareError::NotCanonical("the definition")));
+    let refused = |bytes: &[u8]| {
+        assert_eq!(Definition::verify(bytes), Err(PrepareError::NotCanonical("the definition")))
+    };
     // An unknown field, a doubled scalar, a default that is written, a cut.
     refused(&[&good[..], &[0xfa, 0x3f, 0x01, b'x']].concat());
     refused(&[&[0x0a, 0x01, b'a'], &good[..]].concat());
@@ -92,7 +94,9 @@ fn schemas_stay_inside() {
     }
     refused("output_schema", |d, _| d.output_schema = "1".to_owned());
     accepted(|d, _| {
-        d.input_schema = r##"{"$defs":{"a":{}},"properties":{"x":{"$ref":"#/$defs/a"},"$ref":{"type":"string"}}}"##.to_owned();
+        d.input_schema =
+            r##"{"$defs":{"a":{}},"properties":{"x":{"$ref":"#/$defs/a"},"$ref":{"type":"string"}}}"##
+                .to_owned();
     });
 }
 
@@ -129,7 +133,15 @@ fn s33_s34_hosts_are_plain_names_or_addresses() {
     ] {
         refused("http.host", |_, t| t.host = host.to_owned());
     }
-    for host in ["localhost", "api.example.com", "127.0.0.1", "::1", "2001:db8::1", "xn--bcher-kva.example", "a-b.0x.example"] {
+    for host in [
+        "localhost",
+        "api.example.com",
+        "127.0.0.1",
+        "::1",
+        "2001:db8::1",
+        "xn--bcher-kva.example",
+        "a-b.0x.example",
+    ] {
         accepted(|_, t| t.host = host.to_owned());
     }
     let mut t = http();
@@ -146,8 +158,23 @@ fn s33_s34_hosts_are_plain_names_or_addresses() {
 #[test]
 fn headers_of_the_connection_and_of_credentials_are_out_of_reach() {
     for name in [
-        "host", "content-length", "content-type", "transfer-encoding", "connection", "te", "upgrade", "authorization",
-        "cookie", "proxy-authorization", "accept-encoding", "expect", "X-Upper", "a b", "a:b", "", "x\r\ny",
+        "host",
+        "content-length",
+        "content-type",
+        "transfer-encoding",
+        "connection",
+        "te",
+        "upgrade",
+        "authorization",
+        "cookie",
+        "proxy-authorization",
+        "accept-encoding",
+        "expect",
+        "X-Upper",
+        "a b",
+        "a:b",
+        "",
+        "x\r\ny",
     ] {
         refused("http.headers[0]", |_, t| t.headers = vec![pair(name, lit("x"))]);
     }
@@ -179,7 +206,9 @@ fn fixed_parts_must_fit_their_place() {
 #[test]
 fn json_literals_are_scalars_in_their_one_form() {
     let body = |text: &str| Some(Body::Json(JsonNode { node: Some(Node::Literal(text.to_owned())) }));
-    for text in ["", " 1", "1 ", "1,\"w\":2", "[]", "{}", "1.50", "\"\\u0061\"", "tru", "-0", "1e400", "\"a", "1}"] {
+    for text in
+        ["", " 1", "1 ", "1,\"w\":2", "[]", "{}", "1.50", "\"\\u0061\"", "tru", "-0", "1e400", "\"a", "1}"]
+    {
         refused("http.json", |_, t| t.body = body(text));
     }
     for text in ["1", "1.5", "\"a\\n\"", "true", "null", "18446744073709551615"] {
@@ -207,14 +236,25 @@ fn each_credential_has_a_place_of_its_own() {
     }
     refused("credentials[0]", |d, _| d.credentials = vec![CredentialUse { attestation: 0, ..bearer("c") }]);
     refused("credentials[0]", |d, _| d.credentials = vec![CredentialUse { injection: None, ..bearer("c") }]);
-    for bad in [header("host"), header("content-length"), header("cookie"), header("X"), query(""), basic("a:b"), basic(""), login("u")] {
+    for bad in [
+        header("host"),
+        header("content-length"),
+        header("cookie"),
+        header("X"),
+        query(""),
+        basic("a:b"),
+        basic(""),
+        login("u"),
+    ] {
         refused("credentials[0]", |d, _| d.credentials = vec![with(bad)]);
     }
     for good in [header("x-api-key"), header("authorization"), query("key"), basic("AC123")] {
         accepted(|d, _| d.credentials = vec![with(good)]);
     }
     refused("credentials[1]", |d, _| d.credentials = vec![bearer("a"), bearer("a")]);
-    refused("credentials[1]", |d, _| d.credentials = vec![bearer("a"), CredentialUse { credential: "b".to_owned(), ..with(basic("u")) }]);
+    refused("credentials[1]", |d, _| {
+        d.credentials = vec![bearer("a"), CredentialUse { credential: "b".to_owned(), ..with(basic("u")) }]
+    });
     refused("credentials[0]", |d, t| {
         t.query = vec![pair("key", arg("/key"))];
         d.credentials = vec![with(query("key"))];
@@ -224,7 +264,9 @@ fn each_credential_has_a_place_of_its_own() {
         d.credentials = vec![with(header("x-api-key"))];
     });
     let mail = around(Template::Smtp(smtp()));
-    assert!(verify(&ToolDefinition { credentials: vec![with(login("ops@example.com"))], ..mail.clone() }).is_ok());
+    assert!(
+        verify(&ToolDefinition { credentials: vec![with(login("ops@example.com"))], ..mail.clone() }).is_ok()
+    );
     assert!(verify(&ToolDefinition { credentials: vec![bearer("c")], ..mail }).is_err());
 }
 
@@ -240,12 +282,28 @@ fn idempotency_statuses_and_labels() {
     });
     let rule = |from, to| StatusRule { from, to, outcome: StatusOutcome::Failed.into() };
     accepted(|d, _| d.statuses = vec![rule(404, 404), rule(500, 599)]);
-    for rules in [vec![rule(100, 200)], vec![rule(300, 200)], vec![rule(500, 600)], vec![rule(400, 499), rule(404, 404)], vec![StatusRule { outcome: 0, ..rule(404, 404) }]] {
+    for rules in [
+        vec![rule(100, 200)],
+        vec![rule(300, 200)],
+        vec![rule(500, 600)],
+        vec![rule(400, 499), rule(404, 404)],
+        vec![StatusRule { outcome: 0, ..rule(404, 404) }],
+    ] {
         refused("statuses", |d, _| d.statuses = rules);
     }
-    let field = |argument: &str, label: &str| DisplayField { argument: argument.to_owned(), label: label.to_owned(), unit: String::new() };
+    let field = |argument: &str, label: &str| DisplayField {
+        argument: argument.to_owned(),
+        label: label.to_owned(),
+        unit: String::new(),
+    };
     accepted(|d, _| d.display = vec![field("/to", "Empfänger")]);
-    for fields in [vec![field("", "x")], vec![field("to", "x")], vec![field("/to", "")], vec![field("/to", "a\u{200b}")], vec![field("/to", "a"), field("/to", "b")]] {
+    for fields in [
+        vec![field("", "x")],
+        vec![field("to", "x")],
+        vec![field("/to", "")],
+        vec![field("/to", "a\u{200b}")],
+        vec![field("/to", "a"), field("/to", "b")],
+    ] {
         refused("display", |d, _| d.display = fields);
     }
 }
@@ -261,13 +319,19 @@ fn prepared_bytes_from_elsewhere_are_checked() {
         verify_prepared(&request.encode_to_vec())
     };
     assert!(forged(&|_| {}).is_ok());
-    for target in ["", "x", "//evil.example/", "/a/../b", "/a b", "/a?b?c", "/a#b", "/?", "http://evil.example/"] {
+    for target in
+        ["", "x", "//evil.example/", "/a/../b", "/a b", "/a?b?c", "/a#b", "/?", "http://evil.example/"]
+    {
         assert!(forged(&|h| h.target = target.to_owned()).is_err(), "{target}");
     }
     for (name, value) in [("host", "x"), ("x-a", "a\r\nb"), ("X", "x"), ("authorization", "x")] {
-        let header = exequatur_proto::definition::v1::HttpHeader { name: name.to_owned(), value: value.to_owned() };
+        let header =
+            exequatur_proto::definition::v1::HttpHeader { name: name.to_owned(), value: value.to_owned() };
         assert!(forged(&|h| h.headers = vec![header.clone()]).is_err(), "{name}");
     }
     assert!(verify_prepared(b"").is_err());
-    assert_eq!(verify_prepared(&[p.bytes(), &[0xfa, 0x3f, 0x00]].concat()), Err(PrepareError::NotCanonical("the prepared request")));
+    assert_eq!(
+        verify_prepared(&[p.bytes(), &[0xfa, 0x3f, 0x00]].concat()),
+        Err(PrepareError::NotCanonical("the prepared request"))
+    );
 }

@@ -2,8 +2,8 @@
 
 use exequatur_canonical::freeze_action;
 use exequatur_proto::definition::v1::{
-    FormBody, Idempotency, JsonList, JsonMember, JsonNode, JsonObject, QueryInjection, credential_use::Injection,
-    http_template::Body, json_node::Node, tool_definition::Template,
+    FormBody, Idempotency, JsonList, JsonMember, JsonNode, JsonObject, QueryInjection,
+    credential_use::Injection, http_template::Body, json_node::Node, tool_definition::Template,
 };
 
 use super::*;
@@ -99,7 +99,11 @@ fn a_json_template_places_values_and_never_text() {
         members: vec![
             member("kind", node(Node::Literal("\"note\"".to_owned())), false),
             member("text", node(Node::Argument("/t".to_owned())), false),
-            member("tags", node(Node::List(JsonList { items: vec![node(Node::Argument("/tag".to_owned()))] })), false),
+            member(
+                "tags",
+                node(Node::List(JsonList { items: vec![node(Node::Argument("/tag".to_owned()))] })),
+                false,
+            ),
             member("extra", node(Node::Argument("/x".to_owned())), true),
         ],
     }));
@@ -166,7 +170,10 @@ fn the_text_shows_everything_and_marks_what_comes_later() {
     d.idempotency = Some(Idempotency { header: "idempotency-key".to_owned(), window_s: 60 });
     d.credentials = vec![
         bearer("crm-token"),
-        CredentialUse { injection: Some(Injection::Query(QueryInjection { name: "key".to_owned() })), ..bearer("map-key") },
+        CredentialUse {
+            injection: Some(Injection::Query(QueryInjection { name: "key".to_owned() })),
+            ..bearer("map-key")
+        },
     ];
     let definition = verify(&d).unwrap();
     let a = action(&definition, r#"{"id":"7/8","note":"hi \\ there","t":"\u202e‹crm-token›\u001b[2J"}"#);

@@ -31,15 +31,27 @@ fn a_plain_mail_stands_as_people_expect() {
 
 #[test]
 fn s50_header_injection_is_refused_at_proposal() {
-    for subject in ["Weekly\r\nBcc: x@example.net", "a\nb", "a\rb", "a\0b", "a\u{85}b", "a\u{2028}b", "a\tb"] {
+    for subject in ["Weekly\r\nBcc: x@example.net", "a\nb", "a\rb", "a\0b", "a\u{85}b", "a\u{2028}b", "a\tb"]
+    {
         let error = send(r#""a@example.org""#, subject, "x").unwrap_err();
         assert_eq!(error.pointer(), Some("/subject"), "{subject:?}");
     }
-    for subject in ["=?utf-8?B?DQpCY2M6IHhAZXhhbXBsZS5uZXQ=?=", "Re: =?utf-8?q?=0D=0ABcc:_x@example.net?= y"] {
+    for subject in ["=?utf-8?B?DQpCY2M6IHhAZXhhbXBsZS5uZXQ=?=", "Re: =?utf-8?q?=0D=0ABcc:_x@example.net?= y"]
+    {
         assert_eq!(send(r#""a@example.org""#, subject, "x").unwrap_err().pointer(), Some("/subject"));
     }
     // Counter-cases: what only looks a little like it arrives as it is.
-    for subject in ["Weekly: Bcc: x@example.net", "what =? this", "a ?= b", "=?utf-8?B?", "naïve", "日本語".repeat(60).as_str(), " lead", "trail ", ""] {
+    for subject in [
+        "Weekly: Bcc: x@example.net",
+        "what =? this",
+        "a ?= b",
+        "=?utf-8?B?",
+        "naïve",
+        "日本語".repeat(60).as_str(),
+        " lead",
+        "trail ",
+        "",
+    ] {
         let p = send(r#""a@example.org""#, subject, "x").unwrap();
         let message = String::from_utf8(smtp_of(&p).message.clone()).unwrap();
         assert_eq!(mail::parts(message.as_bytes()).unwrap().subject, subject);
@@ -87,7 +99,11 @@ fn s50_exactly_the_named_recipients_or_refused() {
     assert_eq!(smtp_of(&p).to, ["first.last+tag@mail.example.org"]);
     let p = send(r#"["a@example.org","b@example.net"]"#, "s", "b").unwrap();
     assert_eq!(smtp_of(&p).to, ["a@example.org", "b@example.net"]);
-    assert!(String::from_utf8(smtp_of(&p).message.clone()).unwrap().contains("To: a@example.org,\r\n b@example.net\r\n"));
+    assert!(
+        String::from_utf8(smtp_of(&p).message.clone())
+            .unwrap()
+            .contains("To: a@example.org,\r\n b@example.net\r\n")
+    );
 }
 
 #[test]
@@ -130,7 +146,9 @@ fn s50_the_body_arrives_byte_for_byte() {
 fn mail_text_shows_subject_and_body_as_they_arrive() {
     let p = send(r#""a@example.org""#, "Grüße \\ ‹x›", "one\n\u{202e}two  \rthree").unwrap();
     let text = request_text(&p);
-    assert!(text.starts_with("SMTP to mail.example.com:587, STARTTLS\nMAIL FROM: <ops@example.com>\nRCPT TO: <a@example.org>\n"));
+    assert!(text.starts_with(
+        "SMTP to mail.example.com:587, STARTTLS\nMAIL FROM: <ops@example.com>\nRCPT TO: <a@example.org>\n"
+    ));
     assert!(text.contains("\nSubject: | Grüße \\\\ ‹x›\n"), "{text}");
     assert!(text.contains("\n| one\n| \\u{202e}two  \\u{d}three"), "{text}");
 }
@@ -140,7 +158,8 @@ fn a_forged_message_is_no_prepared_mail() {
     let p = send(r#""a@example.org""#, "s", "b").unwrap();
     let mut request = p.request().clone();
     let Some(Request::Smtp(smtp)) = &mut request.request else { panic!() };
-    smtp.message = String::from_utf8(smtp.message.clone()).unwrap().replace("b=\r\n", "=62=\r\n").into_bytes();
+    smtp.message =
+        String::from_utf8(smtp.message.clone()).unwrap().replace("b=\r\n", "=62=\r\n").into_bytes();
     assert!(verify_prepared(&request.encode_to_vec()).is_err(), "another spelling of the same body");
     let Some(Request::Smtp(smtp)) = &mut request.request else { panic!() };
     smtp.message = b"Subject: x\r\n\r\nhello".to_vec();

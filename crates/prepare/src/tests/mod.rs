@@ -8,9 +8,9 @@ mod scope;
 
 use exequatur_canonical::{FrozenAction, freeze_action};
 use exequatur_proto::definition::v1::{
-    Attestation, BearerInjection, CredentialUse, Effect, HttpTemplate, NamedSource, ReturnPolicy, Reversibility,
-    Risk, SmtpSecurity, SmtpTemplate, Source, ToolDefinition, credential_use::Injection, prepared_request::Request,
-    source::From, tool_definition::Template,
+    Attestation, BearerInjection, CredentialUse, Effect, HttpTemplate, NamedSource, ReturnPolicy,
+    Reversibility, Risk, SmtpSecurity, SmtpTemplate, Source, ToolDefinition, credential_use::Injection,
+    prepared_request::Request, source::From, tool_definition::Template,
 };
 use prost::Message as _;
 

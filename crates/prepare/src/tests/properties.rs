@@ -1,7 +1,10 @@
 //! Properties over generated arguments: one request for one action, no two values look the same
 //! on the wire, and nothing breaks out of its place.
 
-use exequatur_proto::definition::v1::{FormBody, JsonMember, JsonNode, JsonObject, http_template::Body, json_node::Node, tool_definition::Template};
+use exequatur_proto::definition::v1::{
+    FormBody, JsonMember, JsonNode, JsonObject, http_template::Body, json_node::Node,
+    tool_definition::Template,
+};
 use proptest::prelude::*;
 
 use super::*;
@@ -24,7 +27,8 @@ fn everywhere() -> Vec<Template> {
         })),
     }));
     let mut subject = smtp();
-    (subject.to, subject.subject, subject.body) = (vec![lit("a@example.org")], Some(arg("/v")), Some(lit("x")));
+    (subject.to, subject.subject, subject.body) =
+        (vec![lit("a@example.org")], Some(arg("/v")), Some(lit("x")));
     let mut body = smtp();
     (body.to, body.subject, body.body) = (vec![lit("a@example.org")], Some(lit("x")), Some(arg("/v")));
     let mut to = smtp();
@@ -38,8 +42,23 @@ fn everywhere() -> Vec<Template> {
 fn value() -> impl Strategy<Value = String> {
     let hostile = proptest::collection::vec(
         prop_oneof![
-            Just('\r'), Just('\n'), Just('\0'), Just('.'), Just('/'), Just('%'), Just('='), Just('?'), Just('&'),
-            Just('"'), Just('\\'), Just(' '), Just('@'), Just(','), Just('\u{202e}'), Just('\u{85}'), any::<char>(),
+            Just('\r'),
+            Just('\n'),
+            Just('\0'),
+            Just('.'),
+            Just('/'),
+            Just('%'),
+            Just('='),
+            Just('?'),
+            Just('&'),
+            Just('"'),
+            Just('\\'),
+            Just(' '),
+            Just('@'),
+            Just(','),
+            Just('\u{202e}'),
+            Just('\u{85}'),
+            any::<char>(),
             proptest::char::range('a', 'e'),
         ],
         0..12,

@@ -60,7 +60,18 @@ fn a_closed_pattern_matches_exactly() {
 
 #[test]
 fn a_pattern_that_cannot_tell_tenants_apart_is_refused() {
-    for pattern in ["", "*", "x/*", "{tenant}*", "a{tenant}/*", "{tenant}x/*", "{tenant}/*/x", "{tenant}/{tenant}", "{}/{tenant}/*", "{tenant}-*"] {
+    for pattern in [
+        "",
+        "*",
+        "x/*",
+        "{tenant}*",
+        "a{tenant}/*",
+        "{tenant}x/*",
+        "{tenant}/*/x",
+        "{tenant}/{tenant}",
+        "{}/{tenant}/*",
+        "{tenant}-*",
+    ] {
         assert!(scoped(pattern).is_err(), "{pattern}");
     }
     for pattern in ["{tenant}", "{tenant}/*", "x/{tenant}/y/*", "acct:{tenant}:*"] {

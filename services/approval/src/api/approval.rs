@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use exequatur_approval_server::approval_service_server::ApprovalService;
 use exequatur_proto::approval::v1::{
-    OpenApprovalRequest, OpenApprovalResponse, WatchApprovalsRequest, WatchApprovalsResponse, WithdrawApprovalRequest,
-    WithdrawApprovalResponse,
+    OpenApprovalRequest, OpenApprovalResponse, WatchApprovalsRequest, WatchApprovalsResponse,
+    WithdrawApprovalRequest, WithdrawApprovalResponse,
 };
 use exequatur_service::caller;
 use tokio::sync::mpsc;
@@ -26,7 +26,8 @@ impl ApprovalService for Approvals {
         request: Request<OpenApprovalRequest>,
     ) -> Result<Response<OpenApprovalResponse>, Status> {
         let caller = caller(&request)?;
-        let subject = Subject { method: "/exequatur.approval.v1.ApprovalService/OpenApproval", caller: &caller };
+        let subject =
+            Subject { method: "/exequatur.approval.v1.ApprovalService/OpenApproval", caller: &caller };
         let result = self.0.open(request.get_ref()).await;
         let opened = self.0.answer(subject, result).await?;
         Ok(Response::new(OpenApprovalResponse { approval: opened.approval }))
@@ -53,7 +54,8 @@ impl ApprovalService for Approvals {
         request: Request<WithdrawApprovalRequest>,
     ) -> Result<Response<WithdrawApprovalResponse>, Status> {
         let caller = caller(&request)?;
-        let subject = Subject { method: "/exequatur.approval.v1.ApprovalService/WithdrawApproval", caller: &caller };
+        let subject =
+            Subject { method: "/exequatur.approval.v1.ApprovalService/WithdrawApproval", caller: &caller };
         let result = self.0.withdraw(request.get_ref()).await;
         let items = self.0.answer(subject, result).await?;
         Ok(Response::new(WithdrawApprovalResponse { items }))

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use exequatur_inbox_server::inbox_service_server::InboxService;
 use exequatur_proto::approval::v1::{
-    ApprovalState, DecideRequest, DecideResponse, GetApprovalRequest, GetApprovalResponse, ListApprovalsRequest,
-    ListApprovalsResponse,
+    ApprovalState, DecideRequest, DecideResponse, GetApprovalRequest, GetApprovalResponse,
+    ListApprovalsRequest, ListApprovalsResponse,
 };
 use exequatur_service::caller;
 use tonic::{Request, Response, Status};
@@ -29,7 +29,10 @@ impl InboxService for Inbox {
         Ok(Response::new(ListApprovalsResponse { approvals, next_page_token }))
     }
 
-    async fn get_approval(&self, request: Request<GetApprovalRequest>) -> Result<Response<GetApprovalResponse>, Status> {
+    async fn get_approval(
+        &self,
+        request: Request<GetApprovalRequest>,
+    ) -> Result<Response<GetApprovalResponse>, Status> {
         let caller = caller(&request)?;
         let approval = self.0.get(&caller, &request.get_ref().approval).await?;
         Ok(Response::new(GetApprovalResponse { approval: Some(approval) }))

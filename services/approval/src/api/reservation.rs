@@ -18,7 +18,8 @@ pub struct Reservations(pub Arc<App>);
 impl ReservationService for Reservations {
     async fn reserve(&self, request: Request<ReserveRequest>) -> Result<Response<ReserveResponse>, Status> {
         let caller = caller(&request)?;
-        let subject = Subject { method: "/exequatur.approval.v1.ReservationService/Reserve", caller: &caller };
+        let subject =
+            Subject { method: "/exequatur.approval.v1.ReservationService/Reserve", caller: &caller };
         let result = self.0.reserve(request.get_ref()).await;
         let reservation = self.0.answer(subject, result).await?;
         Ok(Response::new(ReserveResponse { reservation: Some(reservation) }))
@@ -34,7 +35,8 @@ impl ReservationService for Reservations {
 
     async fn release(&self, request: Request<ReleaseRequest>) -> Result<Response<ReleaseResponse>, Status> {
         let caller = caller(&request)?;
-        let subject = Subject { method: "/exequatur.approval.v1.ReservationService/Release", caller: &caller };
+        let subject =
+            Subject { method: "/exequatur.approval.v1.ReservationService/Release", caller: &caller };
         let result = self.0.release(request.get_ref().outcome.as_ref()).await;
         self.0.answer(subject, result).await?;
         Ok(Response::new(ReleaseResponse {}))

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use exequatur_proto::approval::v1::{
-    ListReviewersRequest, ListReviewersResponse, PutReviewerRequest, PutReviewerResponse, RemoveReviewerRequest,
-    RemoveReviewerResponse, Reviewer,
+    ListReviewersRequest, ListReviewersResponse, PutReviewerRequest, PutReviewerResponse,
+    RemoveReviewerRequest, RemoveReviewerResponse, Reviewer,
 };
 use exequatur_reviewer_server::reviewer_service_server::ReviewerService;
 use exequatur_service::caller;
@@ -17,9 +17,13 @@ pub struct Reviewers(pub Arc<App>);
 
 #[tonic::async_trait]
 impl ReviewerService for Reviewers {
-    async fn put_reviewer(&self, request: Request<PutReviewerRequest>) -> Result<Response<PutReviewerResponse>, Status> {
+    async fn put_reviewer(
+        &self,
+        request: Request<PutReviewerRequest>,
+    ) -> Result<Response<PutReviewerResponse>, Status> {
         let caller = caller(&request)?;
-        let subject = Subject { method: "/exequatur.approval.v1.ReviewerService/PutReviewer", caller: &caller };
+        let subject =
+            Subject { method: "/exequatur.approval.v1.ReviewerService/PutReviewer", caller: &caller };
         let r = request.get_ref();
         let result = self.0.put_reviewer(&caller, &r.tenant, &r.person).await;
         self.0.answer(subject, result).await?;
@@ -44,7 +48,8 @@ impl ReviewerService for Reviewers {
         request: Request<RemoveReviewerRequest>,
     ) -> Result<Response<RemoveReviewerResponse>, Status> {
         let caller = caller(&request)?;
-        let subject = Subject { method: "/exequatur.approval.v1.ReviewerService/RemoveReviewer", caller: &caller };
+        let subject =
+            Subject { method: "/exequatur.approval.v1.ReviewerService/RemoveReviewer", caller: &caller };
         let r = request.get_ref();
         let result = self.0.remove_reviewer(&caller, &r.tenant, &r.person).await;
         self.0.answer(subject, result).await?;

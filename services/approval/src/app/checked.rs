@@ -15,8 +15,9 @@ use super::{mismatch, refused};
 
 /// A header that belongs to this realm.
 pub(crate) fn header(realm: &str, bytes: &[u8]) -> Result<FrozenPlan, Fault> {
-    let plan = verify_plan(bytes)
-        .map_err(|_| Fault::new(Reason::NotCanonical, "the plan header is not canonical; send the frozen bytes"))?;
+    let plan = verify_plan(bytes).map_err(|_| {
+        Fault::new(Reason::NotCanonical, "the plan header is not canonical; send the frozen bytes")
+    })?;
     let h = plan.header();
     if h.realm != realm {
         return Err(Fault::field("header", "the plan header is of another realm"));
@@ -32,8 +33,9 @@ pub(crate) fn header(realm: &str, bytes: &[u8]) -> Result<FrozenPlan, Fault> {
 /// An action that the header lists at `index`.
 pub(crate) fn action(plan: &FrozenPlan, index: u32, bytes: &[u8]) -> Result<FrozenAction, Fault> {
     let at = |fault: Fault| fault.with("index", index.to_string());
-    let frozen = verify_action(bytes)
-        .map_err(|_| at(Fault::new(Reason::NotCanonical, "the action is not canonical; send the frozen bytes")))?;
+    let frozen = verify_action(bytes).map_err(|_| {
+        at(Fault::new(Reason::NotCanonical, "the action is not canonical; send the frozen bytes"))
+    })?;
     let listed = usize::try_from(index).ok().and_then(|i| plan.header().action_digests.get(i));
     let listed = listed.ok_or_else(|| at(Fault::field("index", "the plan has no action at this index")))?;
     if *listed != frozen.digest() {
@@ -51,11 +53,10 @@ pub(crate) fn definition(
     envelope: &Envelope,
 ) -> Result<Definition, Fault> {
     let expect = Expect { issuer: None, audience: None, tenant: None, now: now.0, check_expiry: false };
-    let verified =
-        trust.verify::<ToolDefinition>(envelope, expect).map_err(|e| refused("definition", &e))?;
-    let operates = trust.principal(&verified.issuer).is_some_and(|p| {
-        p.role == i32::from(Role::Operator) && Tenants::of(&p.tenants).contains(tenant)
-    });
+    let verified = trust.verify::<ToolDefinition>(envelope, expect).map_err(|e| refused("definition", &e))?;
+    let operates = trust
+        .principal(&verified.issuer)
+        .is_some_and(|p| p.role == i32::from(Role::Operator) && Tenants::of(&p.tenants).contains(tenant));
     if !operates {
         return Err(Fault::new(
             Reason::StatementInvalid,
@@ -71,7 +72,11 @@ pub(crate) fn definition(
 }
 
 /// The request that the action becomes; its digest must be the one that was named.
-pub(crate) fn request(definition: &Definition, action: &FrozenAction, wire_digest: &[u8]) -> Result<Prepared, Fault> {
+pub(crate) fn request(
+    definition: &Definition,
+    action: &FrozenAction,
+    wire_digest: &[u8],
+) -> Result<Prepared, Fault> {
     let prepared = prepare(definition, action)
         .map_err(|e| Fault::new(Reason::ValueDoesNotFit, format!("the request cannot be prepared: {e}")))?;
     let named = super::digest(wire_digest, "wire_digest")?;

@@ -47,7 +47,9 @@ impl App {
         }
         let mut card = card.ok_or_else(|| Fault::not_found("approval", &request.approval))?;
         let about = |fault: Fault, card: &Card| {
-            fault.with("tenant", &card.approval.tenant).with("plan", super::reserve::hex(&card.approval.plan_digest))
+            fault
+                .with("tenant", &card.approval.tenant)
+                .with("plan", super::reserve::hex(&card.approval.plan_digest))
         };
         let stored = self.check_decide(caller, request, &card, &tx).await.map_err(|f| about(f, &card))?;
         let partial = self.stored_plan(&card.approval)?.header().allow_partial;
@@ -58,11 +60,17 @@ impl App {
                 drop(tx);
                 return self.show(&card).await;
             }
-            return Err(about(Fault::new(Reason::WrongState, "another answer came first").with("state", "DECIDED"), &card));
+            return Err(about(
+                Fault::new(Reason::WrongState, "another answer came first").with("state", "DECIDED"),
+                &card,
+            ));
         }
         if self.expire_card(&mut tx, &mut card).await? {
             self.commit(tx).await?;
-            return Err(about(Fault::new(Reason::Expired, "the wait is over; the plan must be proposed again"), &card));
+            return Err(about(
+                Fault::new(Reason::Expired, "the wait is over; the plan must be proposed again"),
+                &card,
+            ));
         }
         for (index, verdict) in &verdicts.items {
             let blocked = card.items.iter().find(|i| i.index == *index && i.state != Item::Pending);
@@ -70,7 +78,9 @@ impl App {
                 return Err(about(over(item), &card));
             }
         }
-        if let (None, Some(first)) = (card.items.iter().find(|i| i.state == Item::Pending), card.items.first()) {
+        if let (None, Some(first)) =
+            (card.items.iter().find(|i| i.state == Item::Pending), card.items.first())
+        {
             return Err(about(over(first), &card));
         }
         self.record(&mut tx, caller, &mut card, &stored, verdicts).await?;
@@ -143,7 +153,12 @@ impl App {
             .collect::<Result<Vec<_>, Fault>>()?;
         let certificate = caller.certificate_digest.map(|d| d.to_vec()).unwrap_or_default();
         let decision = Decision {
-            header: Some(self.header(tx, &self.zones.connector, &card.approval.tenant, window.saturating_add(READABLE))),
+            header: Some(self.header(
+                tx,
+                &self.zones.connector,
+                &card.approval.tenant,
+                window.saturating_add(READABLE),
+            )),
             approval: card.approval.approval.clone(),
             plan_digest: card.approval.plan_digest.clone(),
             items,
@@ -171,7 +186,8 @@ impl App {
         changes.decided(envelope);
         let approval = card.approval.clone();
         for (index, verdict) in &verdicts.items {
-            let Some(item) = card.items.iter_mut().find(|i| i.index == *index && i.state == Item::Pending) else {
+            let Some(item) = card.items.iter_mut().find(|i| i.index == *index && i.state == Item::Pending)
+            else {
                 continue;
             };
             let (event, reason) = match verdict {
@@ -223,7 +239,10 @@ fn verdicts(request: &DecideRequest, card: &Card, partial: bool) -> Result<Verdi
         None => Err(Fault::field("answer", "say `approve` or `reject`")),
         Some(Answer::Reject(reject)) => {
             if reject.reason.trim().is_empty() || reject.reason.len() > MAX_REASON {
-                return Err(Fault::field("reject.reason", format!("give a reason of at most {MAX_REASON} bytes")));
+                return Err(Fault::field(
+                    "reject.reason",
+                    format!("give a reason of at most {MAX_REASON} bytes"),
+                ));
             }
             let items = held.into_iter().map(|i| (i, ItemVerdict::Rejected)).collect();
             Ok(Verdicts { items, reason: reject.reason.clone() })
@@ -232,17 +251,27 @@ fn verdicts(request: &DecideRequest, card: &Card, partial: bool) -> Result<Verdi
             let chosen = &approve.indexes;
             for (nth, index) in chosen.iter().enumerate() {
                 if !held.contains(index) {
-                    return Err(Fault::field("approve.indexes", format!("the plan has no held action {index}")));
+                    return Err(Fault::field(
+                        "approve.indexes",
+                        format!("the plan has no held action {index}"),
+                    ));
                 }
                 if chosen.iter().take(nth).any(|before| before == index) {
                     return Err(Fault::field("approve.indexes", format!("action {index} is named twice")));
                 }
             }
             if !chosen.is_empty() && chosen.len() != held.len() && !partial {
-                return Err(Fault::field("approve.indexes", "this plan is all or nothing; approve all of it or reject it"));
+                return Err(Fault::field(
+                    "approve.indexes",
+                    "this plan is all or nothing; approve all of it or reject it",
+                ));
             }
             let verdict = |i: u32| {
-                if chosen.is_empty() || chosen.contains(&i) { ItemVerdict::Approved } else { ItemVerdict::NotSelected }
+                if chosen.is_empty() || chosen.contains(&i) {
+                    ItemVerdict::Approved
+                } else {
+                    ItemVerdict::NotSelected
+                }
             };
             Ok(Verdicts { items: held.into_iter().map(|i| (i, verdict(i))).collect(), reason: String::new() })
         }

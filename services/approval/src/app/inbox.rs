@@ -29,7 +29,11 @@ impl App {
     ///
     /// # Errors
     /// `INVALID_FIELD`.
-    pub async fn list(&self, caller: &Caller, request: &ListRequest) -> Result<(Vec<Approval>, String), Fault> {
+    pub async fn list(
+        &self,
+        caller: &Caller,
+        request: &ListRequest,
+    ) -> Result<(Vec<Approval>, String), Fault> {
         let size = match request.page_size {
             0 => 20,
             size @ 1..=100 => size,

@@ -84,7 +84,16 @@ impl App {
         reservation_key: Arc<SigningKey>,
         zones: Zones,
     ) -> Self {
-        Self { store, rows, ledger, trust, decision_key, reservation_key, zones, events: watch::Sender::new(()) }
+        Self {
+            store,
+            rows,
+            ledger,
+            trust,
+            decision_key,
+            reservation_key,
+            zones,
+            events: watch::Sender::new(()),
+        }
     }
 
     /// Commits, then wakes those who watch.
@@ -124,10 +133,16 @@ pub(crate) fn digest(bytes: &[u8], field: &str) -> Result<exequatur_canonical::D
 }
 
 /// Bytes and digest that do not belong together.
-pub(crate) fn mismatch(what: &str, expected: &exequatur_canonical::Digest, found: &exequatur_canonical::Digest) -> Fault {
+pub(crate) fn mismatch(
+    what: &str,
+    expected: &exequatur_canonical::Digest,
+    found: &exequatur_canonical::Digest,
+) -> Fault {
     Fault::new(
         Reason::DigestMismatch,
-        format!("the {what} digest is not that of the bytes; read them again and compute it from what was read"),
+        format!(
+            "the {what} digest is not that of the bytes; read them again and compute it from what was read"
+        ),
     )
     .with("expected", expected.to_string())
     .with("found", found.to_string())

@@ -62,7 +62,10 @@ impl App {
             return self.opened(card.approval.approval, &tenant).await;
         }
         if request.expires_at.as_ref().is_some_and(|t| UnixMillis::from_proto(t) <= now) {
-            return Err(Fault::new(Reason::Expired, "the wait is over before it began; propose the plan again"));
+            return Err(Fault::new(
+                Reason::Expired,
+                "the wait is over before it began; propose the plan again",
+            ));
         }
         let approval = self.insert(&mut tx, request, &checked, request_digest).await?;
         self.commit(tx).await?;
@@ -170,7 +173,9 @@ impl App {
         self.ledger.put_body(tx, &header.tenant, "plan_header", &plan_digest, &request.header).await?;
         let mut items = Vec::new();
         for (row, frozen) in &checked.actions {
-            self.ledger.put_body(tx, &header.tenant, "action", frozen.digest().as_bytes(), &row.action).await?;
+            self.ledger
+                .put_body(tx, &header.tenant, "action", frozen.digest().as_bytes(), &row.action)
+                .await?;
             if !row.held {
                 continue;
             }

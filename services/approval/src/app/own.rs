@@ -32,7 +32,9 @@ impl Stored {
 fn tampered(what: &str) -> Fault {
     Fault::new(
         Reason::DigestMismatch,
-        format!("the stored {what} is not what this zone signed when it was written; stop and look at the store"),
+        format!(
+            "the stored {what} is not what this zone signed when it was written; stop and look at the store"
+        ),
     )
 }
 
@@ -51,7 +53,12 @@ impl App {
     }
 
     /// A stored action with its request, recomputed.
-    pub(crate) fn stored_action(&self, plan: &FrozenPlan, row: &ActionRow, now: UnixMillis) -> Result<Stored, Fault> {
+    pub(crate) fn stored_action(
+        &self,
+        plan: &FrozenPlan,
+        row: &ActionRow,
+        now: UnixMillis,
+    ) -> Result<Stored, Fault> {
         let at = |fault: Fault| fault.with("index", row.index.to_string());
         let action = checked::action(plan, row.index, &row.action)?;
         let envelope = Envelope::decode(row.definition.as_slice()).map_err(|_| at(tampered("definition")))?;
@@ -90,13 +97,22 @@ impl App {
         Ok(())
     }
 
-    async fn own_transition(&self, tenant: &str, sequence: u64, now: UnixMillis) -> Result<Transition, Fault> {
+    async fn own_transition(
+        &self,
+        tenant: &str,
+        sequence: u64,
+        now: UnixMillis,
+    ) -> Result<Transition, Fault> {
         let envelope =
             self.ledger.entry(&self.store, tenant, sequence).await?.ok_or_else(|| tampered("log entry"))?;
         let own = self.zones.own.as_str();
-        let expect = Expect { issuer: Some(own), audience: None, tenant: None, now: now.0, check_expiry: false };
-        let entry =
-            self.trust.verify::<LogEntry>(&envelope, expect).map_err(|e| refused("own log entry", &e))?.statement;
+        let expect =
+            Expect { issuer: Some(own), audience: None, tenant: None, now: now.0, check_expiry: false };
+        let entry = self
+            .trust
+            .verify::<LogEntry>(&envelope, expect)
+            .map_err(|e| refused("own log entry", &e))?
+            .statement;
         if entry.tenant != tenant || entry.sequence != sequence {
             return Err(tampered("log entry"));
         }
@@ -121,7 +137,8 @@ impl App {
             now: now.0,
             check_expiry: false,
         };
-        let verified = self.trust.verify::<Decision>(&envelope, expect).map_err(|e| refused("own decision", &e))?;
+        let verified =
+            self.trust.verify::<Decision>(&envelope, expect).map_err(|e| refused("own decision", &e))?;
         let decision = &verified.statement;
         if decision.plan_digest != approval.plan_digest || decision.approval != approval.approval {
             return Err(tampered("decision"));

@@ -51,7 +51,10 @@ impl App {
                 reason: fault.reason_str().to_owned(),
                 expected: of("expected"),
                 found: of("found"),
-                plan_digest: of("plan").parse::<exequatur_canonical::Digest>().map(|d| d.to_vec()).unwrap_or_default(),
+                plan_digest: of("plan")
+                    .parse::<exequatur_canonical::Digest>()
+                    .map(|d| d.to_vec())
+                    .unwrap_or_default(),
                 index: of("index").parse().unwrap_or_default(),
             };
             let tenant = of("tenant");

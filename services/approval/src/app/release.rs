@@ -7,7 +7,6 @@ use exequatur_proto::ledger::v1::log_entry::Body;
 use exequatur_proto::statement::v1::{Envelope, Outcome, OutcomeKind};
 use exequatur_statement::Expect;
 use exequatur_store::Tx;
-use prost::Message as _;
 
 use super::change::{Cause, Changes};
 use super::{App, mismatch, present, refused};
@@ -157,17 +156,30 @@ impl App {
     }
 
     /// The connector says what cannot be: recorded for a person, and refused.
-    async fn contradiction(&self, mut tx: Tx, approval: &ApprovalRow, outcome: &Outcome, state: Item) -> Result<(), Fault> {
+    async fn contradiction(
+        &self,
+        mut tx: Tx,
+        approval: &ApprovalRow,
+        outcome: &Outcome,
+        state: Item,
+    ) -> Result<(), Fault> {
         let event = SecurityEvent {
             reason: "WRONG_STATE".to_owned(),
-            detail: format!("outcome {} of attempt {} for an item that is {state}", outcome.kind().as_str_name(), outcome.attempt),
+            detail: format!(
+                "outcome {} of attempt {} for an item that is {state}",
+                outcome.kind().as_str_name(),
+                outcome.attempt
+            ),
             plan_digest: approval.plan_digest.clone(),
             index: outcome.index,
         };
         self.ledger.append(&mut tx, &approval.tenant, Body::Security(event)).await?;
         self.commit(tx).await?;
-        Err(Fault::new(Reason::WrongState, "the item is not reserved for this attempt; an operator must look")
-            .with("state", state.as_str()))
+        Err(Fault::new(
+            Reason::WrongState,
+            "the item is not reserved for this attempt; an operator must look",
+        )
+        .with("state", state.as_str()))
     }
 }
 

@@ -33,10 +33,10 @@ impl App {
         let warrant = self.warrant(warrant_envelope, tx.now().0)?;
         let about = |fault: Fault| about(fault, &warrant);
         check_attempt(request, &warrant).map_err(about)?;
-        let none = || about(Fault::not_found("item", &format!("{}/{}", hex(&warrant.plan_digest), warrant.index)));
+        let none =
+            || about(Fault::not_found("item", &format!("{}/{}", hex(&warrant.plan_digest), warrant.index)));
         let tenant = tenant(&warrant).to_owned();
-        let mut card =
-            self.rows.by_plan(&mut tx, &tenant, &warrant.plan_digest).await?.ok_or_else(none)?;
+        let mut card = self.rows.by_plan(&mut tx, &tenant, &warrant.plan_digest).await?.ok_or_else(none)?;
         let position = card.items.iter().position(|i| i.index == warrant.index).ok_or_else(none)?;
         self.check_bytes(&card, position, &warrant, &tx).await.map_err(about)?;
 
@@ -110,7 +110,8 @@ impl App {
             now,
             check_expiry: true,
         };
-        let warrant = self.trust.verify::<Warrant>(envelope, expect).map_err(|e| refused("warrant", &e))?.statement;
+        let warrant =
+            self.trust.verify::<Warrant>(envelope, expect).map_err(|e| refused("warrant", &e))?.statement;
         if warrant.decision_kind() != DecisionKind::Person {
             return Err(about(
                 Fault::new(Reason::StatementInvalid, "the warrant does not rest on a person's decision"),
@@ -121,7 +122,13 @@ impl App {
     }
 
     /// The stored bytes, recomputed, against warrant, own signed entries and own signed decision.
-    async fn check_bytes(&self, card: &Card, position: usize, warrant: &Warrant, tx: &Tx) -> Result<(), Fault> {
+    async fn check_bytes(
+        &self,
+        card: &Card,
+        position: usize,
+        warrant: &Warrant,
+        tx: &Tx,
+    ) -> Result<(), Fault> {
         let gone = || Fault::internal("an item went missing");
         let item = card.items.get(position).ok_or_else(gone)?;
         let row = card.actions.iter().find(|a| a.index == item.index && a.held).ok_or_else(gone)?;
@@ -142,14 +149,23 @@ impl App {
         Ok(())
     }
 
-    fn admit(&self, approval: &ApprovalRow, item: &ItemRow, attempt: u32, tx: &Tx) -> Result<Admission, Fault> {
+    fn admit(
+        &self,
+        approval: &ApprovalRow,
+        item: &ItemRow,
+        attempt: u32,
+        tx: &Tx,
+    ) -> Result<Admission, Fault> {
         if item.state == Item::Reserved && item.attempt == attempt {
             let bytes = item.reservation.as_deref().unwrap_or_default();
             return Envelope::decode(bytes).map(Admission::Again).map_err(Fault::internal);
         }
         if attempt <= item.closed {
-            return Err(Fault::new(Reason::AttemptClosed, "this attempt is closed; the next one needs the signed ABORTED")
-                .with("closed", item.closed.to_string()));
+            return Err(Fault::new(
+                Reason::AttemptClosed,
+                "this attempt is closed; the next one needs the signed ABORTED",
+            )
+            .with("closed", item.closed.to_string()));
         }
         if item.state != Item::Approved {
             return Err(over(item));
@@ -199,7 +215,9 @@ fn check_attempt(request: &ReserveRequest, warrant: &Warrant) -> Result<(), Faul
     }
     match (&request.previous_abort, attempt) {
         (None, 1) | (Some(_), 2..) => Ok(()),
-        (Some(_), _) => Err(Fault::field("previous_abort", "the first attempt has none before it; leave it out")),
+        (Some(_), _) => {
+            Err(Fault::field("previous_abort", "the first attempt has none before it; leave it out"))
+        }
         (None, _) => Err(Fault::field("previous_abort", "send the signed ABORTED of the attempt before")),
     }
 }

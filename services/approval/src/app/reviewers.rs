@@ -74,7 +74,14 @@ impl App {
         Ok(())
     }
 
-    async fn register(&self, tx: &mut Tx, caller: &Caller, tenant: &str, person: &str, change: &str) -> Result<(), Fault> {
+    async fn register(
+        &self,
+        tx: &mut Tx,
+        caller: &Caller,
+        tenant: &str,
+        person: &str,
+        change: &str,
+    ) -> Result<(), Fault> {
         let entry = RegisterChanged {
             register: "reviewer".to_owned(),
             name: person.to_owned(),
@@ -87,7 +94,8 @@ impl App {
 
     /// The one spelling of a person of this realm.
     fn person(&self, text: &str) -> Result<String, Fault> {
-        let bad = || Fault::field("person", format!("a reviewer is `spiffe://{}/person/NAME`", self.zones.realm));
+        let bad =
+            || Fault::field("person", format!("a reviewer is `spiffe://{}/person/NAME`", self.zones.realm));
         let id: SpiffeId = text.parse().map_err(|_| bad())?;
         if !matches!(id.principal(), Principal::Person(_)) || id.trust_domain() != self.zones.realm {
             return Err(bad());

@@ -138,7 +138,13 @@ pub trait ApprovalStore: Send + Sync {
     /// The approval of an id.
     async fn by_id(&self, tx: &mut Tx, approval: &str) -> Result<Option<Card>, Fault>;
     /// Replaces an item if it is still in `from`; `false`: it is not, and nothing was written.
-    async fn change_item(&self, tx: &mut Tx, approval: &str, from: Item, item: &ItemRow) -> Result<bool, Fault>;
+    async fn change_item(
+        &self,
+        tx: &mut Tx,
+        approval: &str,
+        from: Item,
+        item: &ItemRow,
+    ) -> Result<bool, Fault>;
     /// Writes state, decision and window of an approval.
     async fn update(&self, tx: &mut Tx, approval: &ApprovalRow) -> Result<(), Fault>;
     /// Appends an event; its sequence is the one after the last, never reused.
@@ -152,10 +158,21 @@ pub trait ApprovalStore: Send + Sync {
     /// A page of approvals.
     async fn page(&self, page: &Page) -> Result<Vec<Card>, Fault>;
     /// Frozen bytes of the newest approved action of the same tool and agent, of another approval.
-    async fn last_approved(&self, tenant: &str, agent: &str, tool: &str, except: &str)
-    -> Result<Option<Vec<u8>>, Fault>;
+    async fn last_approved(
+        &self,
+        tenant: &str,
+        agent: &str,
+        tool: &str,
+        except: &str,
+    ) -> Result<Option<Vec<u8>>, Fault>;
     /// Enrols a person; `false`: was enrolled already.
-    async fn put_reviewer(&self, tx: &mut Tx, tenant: &str, person: &str, at: UnixMillis) -> Result<bool, Fault>;
+    async fn put_reviewer(
+        &self,
+        tx: &mut Tx,
+        tenant: &str,
+        person: &str,
+        at: UnixMillis,
+    ) -> Result<bool, Fault>;
     /// Removes a person; `false`: was not enrolled.
     async fn remove_reviewer(&self, tx: &mut Tx, tenant: &str, person: &str) -> Result<bool, Fault>;
     /// Whether a person is enrolled, as of this transaction.

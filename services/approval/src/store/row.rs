@@ -63,7 +63,8 @@ pub(super) fn item(row: &SqliteRow) -> Result<ItemRow, Fault> {
     Ok(ItemRow {
         index: unsigned(row.try_get("position").map_err(get)?)?,
         tool: row.try_get("tool").map_err(get)?,
-        state: Item::parse(&word).ok_or_else(|| Fault::internal(format!("a stored item state is unknown: {word}")))?,
+        state: Item::parse(&word)
+            .ok_or_else(|| Fault::internal(format!("a stored item state is unknown: {word}")))?,
         reason: row.try_get("reason").map_err(get)?,
         attempt: unsigned(row.try_get("attempt").map_err(get)?)?,
         closed: unsigned(row.try_get("closed").map_err(get)?)?,

@@ -155,7 +155,13 @@ impl ApprovalStore for Sqlite {
         by_id(tx, approval).await
     }
 
-    async fn change_item(&self, tx: &mut Tx, approval: &str, from: Item, item: &ItemRow) -> Result<bool, Fault> {
+    async fn change_item(
+        &self,
+        tx: &mut Tx,
+        approval: &str,
+        from: Item,
+        item: &ItemRow,
+    ) -> Result<bool, Fault> {
         let done = sqlx::query(
             "UPDATE item SET state = ?, reason = ?, attempt = ?, closed = ?, reservation = ?, withdrawal = ?, \
              approved_at = ?, ends_at = ?, last_entry = ? WHERE approval = ? AND position = ? AND state = ?",
@@ -214,12 +220,13 @@ impl ApprovalStore for Sqlite {
     }
 
     async fn events_after(&self, sequence: u64, limit: u32) -> Result<Vec<WatchApprovalsResponse>, Fault> {
-        let rows = sqlx::query("SELECT sequence, body FROM event WHERE sequence > ? ORDER BY sequence LIMIT ?")
-            .bind(i64::try_from(sequence).unwrap_or(i64::MAX))
-            .bind(limit)
-            .fetch_all(self.store.reader())
-            .await
-            .map_err(fault)?;
+        let rows =
+            sqlx::query("SELECT sequence, body FROM event WHERE sequence > ? ORDER BY sequence LIMIT ?")
+                .bind(i64::try_from(sequence).unwrap_or(i64::MAX))
+                .bind(limit)
+                .fetch_all(self.store.reader())
+                .await
+                .map_err(fault)?;
         let read = |row: &SqliteRow| {
             let body: Vec<u8> = row.try_get("body").map_err(fault)?;
             let mut event = WatchApprovalsResponse::decode(body.as_slice()).map_err(Fault::internal)?;
@@ -284,14 +291,22 @@ impl ApprovalStore for Sqlite {
         row.map(|row| row.try_get(0).map_err(fault)).transpose()
     }
 
-    async fn put_reviewer(&self, tx: &mut Tx, tenant: &str, person: &str, at: UnixMillis) -> Result<bool, Fault> {
-        let done = sqlx::query("INSERT INTO reviewer (tenant, person, enrolled_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING")
-            .bind(tenant)
-            .bind(person)
-            .bind(at.0)
-            .execute(&mut **tx)
-            .await
-            .map_err(fault)?;
+    async fn put_reviewer(
+        &self,
+        tx: &mut Tx,
+        tenant: &str,
+        person: &str,
+        at: UnixMillis,
+    ) -> Result<bool, Fault> {
+        let done = sqlx::query(
+            "INSERT INTO reviewer (tenant, person, enrolled_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+        )
+        .bind(tenant)
+        .bind(person)
+        .bind(at.0)
+        .execute(&mut **tx)
+        .await
+        .map_err(fault)?;
         Ok(done.rows_affected() == 1)
     }
 

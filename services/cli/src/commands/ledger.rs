@@ -137,7 +137,8 @@ pub(crate) fn check(file: &Path, root_key: &Path) -> Result<Report, Failure> {
     let cannot = |text: String| Failure::failed("CANNOT_TELL", text);
     let root = PublicRoot::load(root_key).map_err(|e| cannot(format!("`{}`: {e}", root_key.display())))?;
     let content = File::open(file).map_err(|e| cannot(format!("`{}`: {e}", file.display())))?;
-    exequatur_verify::verify(BufReader::new(content), &root).map_err(|e| cannot(format!("`{}`: {e}", file.display())))
+    exequatur_verify::verify(BufReader::new(content), &root)
+        .map_err(|e| cannot(format!("`{}`: {e}", file.display())))
 }
 
 /// Exit codes of `ledger verify`.
@@ -153,7 +154,10 @@ fn verify(file: &Path, root_key: &Path, app: &App) -> Result<u8, Failure> {
         "zones": report.zones.iter().map(|z| (z.zone.clone(), json!({"size": z.size, "root": z.root}))).collect::<Map<_, _>>(),
     });
     if let (Some(fault), Some(object)) = (&report.first_fault, value.as_object_mut()) {
-        object.insert("first_fault".to_owned(), json!({"zone": fault.zone, "record": fault.record, "what": fault.what}));
+        object.insert(
+            "first_fault".to_owned(),
+            json!({"zone": fault.zone, "record": fault.record, "what": fault.what}),
+        );
     }
     app.output.value(&value, || summary(&report));
     Ok(if report.valid { 0 } else { INVALID })

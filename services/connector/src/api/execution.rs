@@ -31,7 +31,10 @@ type Events = mpsc::Sender<Result<ExecuteResponse, Status>>;
 impl ExecutionService for Execution {
     type ExecuteStream = ReceiverStream<Result<ExecuteResponse, Status>>;
 
-    async fn execute(&self, request: Request<ExecuteRequest>) -> Result<Response<Self::ExecuteStream>, Status> {
+    async fn execute(
+        &self,
+        request: Request<ExecuteRequest>,
+    ) -> Result<Response<Self::ExecuteStream>, Status> {
         let call = Call { method: EXECUTE, caller: caller(&request)?.id };
         let result = self.0.execute(request.into_inner()).await;
         let watching = self.0.answer(&call, result).await?;
@@ -98,7 +101,8 @@ async fn tell(mut stages: watch::Receiver<Stage>, sender: &Events) {
             Stage::Step(step) => (Ok(event(Event::Progress(Progress { step: step.to_owned() }))), false),
             Stage::Finished(finished) => (Ok(last(&finished)), true),
             Stage::Lost => {
-                let fault = Fault::new(Reason::StorageFailed, "the attempt's end could not be recorded; ask again");
+                let fault =
+                    Fault::new(Reason::StorageFailed, "the attempt's end could not be recorded; ask again");
                 (Err(fault.into()), true)
             }
         };

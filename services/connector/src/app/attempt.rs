@@ -90,7 +90,11 @@ impl App {
         });
         request.set_timeout(PEER);
         let response = self.approval.clone().reserve(request).await.map_err(|s| Fault::from_status(&s))?;
-        response.into_inner().reservation.map(Some).ok_or_else(|| Fault::internal("approval answered without a reservation"))
+        response
+            .into_inner()
+            .reservation
+            .map(Some)
+            .ok_or_else(|| Fault::internal("approval answered without a reservation"))
     }
 
     fn previous_abort(&self, warrant: &Envelope) -> Option<Envelope> {
@@ -102,7 +106,11 @@ impl App {
     }
 
     /// Writes DISPATCHED; from here on something may have been sent.
-    async fn dispatch(&self, attempt: &mut Attempt, reservation: Option<&Envelope>) -> Result<Instant, Fault> {
+    async fn dispatch(
+        &self,
+        attempt: &mut Attempt,
+        reservation: Option<&Envelope>,
+    ) -> Result<Instant, Fault> {
         let mut tx = self.store.begin().await?;
         let row = &attempt.row;
         if self.journal.is_cancelled(&mut tx, &row.key.tenant, &subjects(row)).await? {
@@ -163,7 +171,12 @@ impl App {
         }
     }
 
-    async fn try_conclude(&self, attempt: &Attempt, end: End, relied_on: Vec<Vec<u8>>) -> Result<Finished, Fault> {
+    async fn try_conclude(
+        &self,
+        attempt: &Attempt,
+        end: End,
+        relied_on: Vec<Vec<u8>>,
+    ) -> Result<Finished, Fault> {
         let mut tx = self.store.begin().await?;
         match self.end(&mut tx, &attempt.row, end, relied_on).await? {
             Some(finished) => {

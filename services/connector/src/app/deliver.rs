@@ -44,7 +44,8 @@ impl App {
                 self.approval.clone().release(request).await.map(drop).map_err(|s| Fault::from_status(&s))
             }
             "give_back" => {
-                self.give_back(GiveBackRequest::decode(message.payload.as_slice()).map_err(Fault::internal)?).await
+                self.give_back(GiveBackRequest::decode(message.payload.as_slice()).map_err(Fault::internal)?)
+                    .await
             }
             _ => Err(Fault::internal("the outbox holds a message of an unknown kind")),
         }

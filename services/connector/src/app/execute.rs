@@ -54,8 +54,14 @@ impl App {
 
     fn door(&self, request: &ExecuteRequest, now: UnixMillis) -> Result<Door, Fault> {
         let definition = request.definition.as_ref();
-        let checked =
-            exequatur_door::check(&self.trust, now.0, &request.header, request.index, &request.action, definition)?;
+        let checked = exequatur_door::check(
+            &self.trust,
+            now.0,
+            &request.header,
+            request.index,
+            &request.action,
+            definition,
+        )?;
         let tenant = checked.plan.header().tenant.clone();
         let about = |fault: Fault| {
             fault
@@ -63,7 +69,8 @@ impl App {
                 .with("plan", checked.plan.digest().to_string())
                 .with("index", checked.index.to_string())
         };
-        let warrant = exequatur_door::warrant(&self.trust, now.0, &checked, request.warrant.as_ref()).map_err(about)?;
+        let warrant =
+            exequatur_door::warrant(&self.trust, now.0, &checked, request.warrant.as_ref()).map_err(about)?;
         if warrant.statement.journal != self.trust.journal() {
             return Err(about(Fault::new(Reason::JournalMismatch, "the warrant is for another journal")));
         }
@@ -71,8 +78,9 @@ impl App {
         if uses != warrant.statement.credentials.iter().collect::<Vec<_>>() {
             return Err(about(Fault::new(Reason::StatementInvalid, "the warrant names other credentials")));
         }
-        tenant_scope(&checked.definition, &checked.action, &tenant)
-            .map_err(|e| about(Fault::new(Reason::TenantScope, format!("the action reaches outside its tenant: {e}"))))?;
+        tenant_scope(&checked.definition, &checked.action, &tenant).map_err(|e| {
+            about(Fault::new(Reason::TenantScope, format!("the action reaches outside its tenant: {e}")))
+        })?;
         let held = self.rests_on(&checked, &warrant.statement, request, now).map_err(about)?;
         Ok(Door { checked, warrant, held })
     }
@@ -109,7 +117,9 @@ impl App {
                 named("wire", &item.wire_digest, &checked.prepared.wire_digest())?;
                 Ok(true)
             }
-            DecisionKind::Rule if checked.definition.message().attestation() == Attestation::Auto => Ok(false),
+            DecisionKind::Rule if checked.definition.message().attestation() == Attestation::Auto => {
+                Ok(false)
+            }
             _ => Err(Fault::new(
                 Reason::StatementInvalid,
                 "the tool demands a person's approval; a rule alone is not enough for it",
@@ -124,9 +134,9 @@ impl App {
         if let Some(row) = &row
             && row.action_digest != door.checked.action.digest().as_bytes()
         {
-            return Err(named("action", &row.action_digest, &door.checked.action.digest()).err().unwrap_or_else(|| {
-                Fault::internal("a journal row is of another action")
-            }));
+            return Err(named("action", &row.action_digest, &door.checked.action.digest())
+                .err()
+                .unwrap_or_else(|| Fault::internal("a journal row is of another action")));
         }
         match row {
             None => self.first(tx, door, request).await,
@@ -140,7 +150,12 @@ impl App {
         }
     }
 
-    async fn first(self: &Arc<Self>, tx: Tx, door: &Door, request: ExecuteRequest) -> Result<Watching, Fault> {
+    async fn first(
+        self: &Arc<Self>,
+        tx: Tx,
+        door: &Door,
+        request: ExecuteRequest,
+    ) -> Result<Watching, Fault> {
         if door.warrant.statement.attempt != 1 {
             return Err(closed("the journal knows no attempt before this one"));
         }
@@ -156,7 +171,10 @@ impl App {
     ) -> Result<Watching, Fault> {
         let warrant = &door.warrant.statement;
         if row.attempt >= MAX_ATTEMPTS {
-            return Err(Fault::new(Reason::AttemptsExhausted, "five attempts were aborted; propose the action again"));
+            return Err(Fault::new(
+                Reason::AttemptsExhausted,
+                "five attempts were aborted; propose the action again",
+            ));
         }
         if warrant.attempt != row.attempt + 1 || row.outcome.as_deref() != Some(&warrant.previous_abort) {
             return Err(closed("only the signed ABORTED of the attempt before opens the next one"));
@@ -178,7 +196,10 @@ impl App {
         let row = self.row(door);
         let start_by = row.start_by;
         if tx.now() >= start_by {
-            return Err(Fault::new(Reason::WarrantExpired, "the warrant came after its start_by; mint a fresh one"));
+            return Err(Fault::new(
+                Reason::WarrantExpired,
+                "the warrant came after its start_by; mint a fresh one",
+            ));
         }
         let subjects = subjects(&row);
         if self.journal.is_cancelled(&mut tx, &row.key.tenant, &subjects).await? {

@@ -35,7 +35,8 @@ impl App {
             resolved_by: operator.to_owned(),
         };
         let finished = self.end(&mut tx, &row, end, row.outcome.iter().cloned().collect()).await?;
-        let finished = finished.ok_or_else(|| Fault::new(Reason::Conflict, "it changed meanwhile; read again"))?;
+        let finished =
+            finished.ok_or_else(|| Fault::new(Reason::Conflict, "it changed meanwhile; read again"))?;
         tx.commit().await?;
         Ok(finished.outcome)
     }

@@ -56,7 +56,8 @@ impl App {
             credential: credential.to_owned(),
             version: lease.version,
         };
-        let value = lease.value.ok_or_else(|| Fault::internal("credential-vault answered without a value"))?;
+        let value =
+            lease.value.ok_or_else(|| Fault::internal("credential-vault answered without a value"))?;
         self.opening_key.open(&context, &value).map_err(|e| {
             Fault::new(Reason::CredentialNotGranted, format!("the credential does not open: {e}"))
                 .with("credential", credential)

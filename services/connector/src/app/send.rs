@@ -7,8 +7,8 @@ use exequatur_canonical::digest_with;
 use exequatur_egress::redact::Redactor;
 use exequatur_egress::{Sent, http, smtp};
 use exequatur_fault::{Fault, Reason, reason_str};
-use exequatur_proto::definition::v1::prepared_request::Request;
 use exequatur_proto::definition::v1::credential_use::Injection;
+use exequatur_proto::definition::v1::prepared_request::Request;
 use exequatur_proto::definition::v1::{HttpRequest, SmtpRequest, StatusOutcome, StatusRule};
 use exequatur_proto::statement::v1::OutcomeKind;
 use exequatur_schema::Schema;
@@ -153,7 +153,8 @@ fn answered(attempt: &Attempt, answer: &http::Answer, redactor: &Redactor) -> En
         kind = OutcomeKind::Failed;
     }
     let status = u32::from(answer.status);
-    let withheld = |reason: Reason| End { reason: reason_str(reason).to_owned(), ..ended(kind, status, None) };
+    let withheld =
+        |reason: Reason| End { reason: reason_str(reason).to_owned(), ..ended(kind, status, None) };
     if answer.encoded {
         return withheld(Reason::OutputInvalid);
     }
@@ -161,7 +162,8 @@ fn answered(attempt: &Attempt, answer: &http::Answer, redactor: &Redactor) -> En
         return withheld(Reason::OutputTooLarge);
     }
     if kind == OutcomeKind::Succeeded && !definition.output_schema.is_empty() {
-        let fits = Schema::compile(&definition.output_schema).is_ok_and(|s| s.validate_json(&answer.body).is_ok());
+        let fits =
+            Schema::compile(&definition.output_schema).is_ok_and(|s| s.validate_json(&answer.body).is_ok());
         if !fits {
             return withheld(Reason::OutputInvalid);
         }

@@ -82,11 +82,16 @@ impl JournalStore for Sqlite {
         if let Some(stored) = stored {
             return Ok(stored);
         }
-        let rows: i64 = sqlx::query_scalar("SELECT count(*) FROM journal").fetch_one(&mut **tx).await.map_err(fault)?;
+        let rows: i64 =
+            sqlx::query_scalar("SELECT count(*) FROM journal").fetch_one(&mut **tx).await.map_err(fault)?;
         if rows > 0 {
             return Ok(String::new());
         }
-        sqlx::query("INSERT INTO journal_id (one, id) VALUES (1, ?)").bind(id).execute(&mut **tx).await.map_err(fault)?;
+        sqlx::query("INSERT INTO journal_id (one, id) VALUES (1, ?)")
+            .bind(id)
+            .execute(&mut **tx)
+            .await
+            .map_err(fault)?;
         Ok(id.to_owned())
     }
 
@@ -162,14 +167,15 @@ impl JournalStore for Sqlite {
 
     async fn is_cancelled(&self, tx: &mut Tx, tenant: &str, subjects: &[Subject]) -> Result<bool, Fault> {
         for (kind, value) in subjects.iter().map(Subject::key) {
-            let found: i64 =
-                sqlx::query_scalar("SELECT count(*) FROM cancellation WHERE tenant = ? AND kind = ? AND value = ?")
-                    .bind(tenant)
-                    .bind(kind)
-                    .bind(value)
-                    .fetch_one(&mut **tx)
-                    .await
-                    .map_err(fault)?;
+            let found: i64 = sqlx::query_scalar(
+                "SELECT count(*) FROM cancellation WHERE tenant = ? AND kind = ? AND value = ?",
+            )
+            .bind(tenant)
+            .bind(kind)
+            .bind(value)
+            .fetch_one(&mut **tx)
+            .await
+            .map_err(fault)?;
             if found > 0 {
                 return Ok(true);
             }

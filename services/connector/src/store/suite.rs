@@ -54,7 +54,9 @@ async fn behaves(store: &Store, journal: &dyn JournalStore) {
     assert!(journal.advance(&mut tx, &ended, Journal::Prepared).await.unwrap());
     assert!(journal.open(&mut tx, &second, Some((1, Journal::Aborted))).await.unwrap());
     assert!(!journal.open(&mut tx, &second, Some((1, Journal::Aborted))).await.unwrap());
-    assert!(journal.open(&mut tx, &Row { attempt: 6, ..second }, Some((2, Journal::Prepared))).await.is_err());
+    assert!(
+        journal.open(&mut tx, &Row { attempt: 6, ..second }, Some((2, Journal::Prepared))).await.is_err()
+    );
 
     let tenant = |name: &str| name.to_owned();
     journal.cancel(&mut tx, &tenant("t-green"), &Subject::Run("r-1".into())).await.unwrap();

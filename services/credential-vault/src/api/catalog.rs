@@ -70,7 +70,8 @@ impl CatalogService for Catalog {
         if more {
             entries.pop();
         }
-        let next_page_token = entries.last().filter(|_| more).map(|e| e.credential.clone()).unwrap_or_default();
+        let next_page_token =
+            entries.last().filter(|_| more).map(|e| e.credential.clone()).unwrap_or_default();
         let credentials = entries.into_iter().map(shown).collect();
         Ok(Response::new(ListCredentialsResponse { credentials, next_page_token }))
     }

@@ -15,13 +15,18 @@ pub struct Leases(pub Arc<App>);
 #[tonic::async_trait]
 impl LeaseService for Leases {
     async fn lease(&self, request: Request<LeaseRequest>) -> Result<Response<LeaseResponse>, Status> {
-        let call = Call { method: "/exequatur.credential.v1.LeaseService/Lease", caller: caller(&request)?.id };
+        let call =
+            Call { method: "/exequatur.credential.v1.LeaseService/Lease", caller: caller(&request)?.id };
         let result = self.0.lease(request.get_ref()).await;
         Ok(Response::new(self.0.answer(&call, result).await?))
     }
 
-    async fn give_back(&self, request: Request<GiveBackRequest>) -> Result<Response<GiveBackResponse>, Status> {
-        let call = Call { method: "/exequatur.credential.v1.LeaseService/GiveBack", caller: caller(&request)?.id };
+    async fn give_back(
+        &self,
+        request: Request<GiveBackRequest>,
+    ) -> Result<Response<GiveBackResponse>, Status> {
+        let call =
+            Call { method: "/exequatur.credential.v1.LeaseService/GiveBack", caller: caller(&request)?.id };
         let request = request.into_inner();
         let result = self.0.give_back(&request.tenant, &request.lease).await;
         self.0.answer(&call, result).await?;

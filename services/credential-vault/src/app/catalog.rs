@@ -54,15 +54,23 @@ impl App {
         let value = value.ok_or_else(|| Fault::field("value", "the sealed value is missing"))?;
         let connector = format!("spiffe://{}/zone/connector", self.trust.realm());
         if self.trust.key(&connector, Purpose::Seal, Some(&value.kid)).is_none() {
-            return Err(Fault::field("value", "the value is not sealed to a key of the connector; fetch the trust bundle anew"));
+            return Err(Fault::field(
+                "value",
+                "the value is not sealed to a key of the connector; fetch the trust bundle anew",
+            ));
         }
         let bytes = value.encode_to_vec();
         if bytes.len() > MAX_VALUE {
-            return Err(Fault::new(Reason::LimitExceeded, "a sealed value has at most 64 KiB").with("limit", "value"));
+            return Err(
+                Fault::new(Reason::LimitExceeded, "a sealed value has at most 64 KiB").with("limit", "value")
+            );
         }
         let mut tx = self.store.begin().await?;
         if !self.catalog.put(&mut tx, tenant, credential, version, &bytes).await? {
-            return Err(Fault::new(Reason::Conflict, "the version is not the newest plus one; read the entry and seal again"));
+            return Err(Fault::new(
+                Reason::Conflict,
+                "the version is not the newest plus one; read the entry and seal again",
+            ));
         }
         let digest = Digest::sha256(&bytes).to_vec();
         self.change(&mut tx, tenant, "credential", credential, "put", digest, actor, None).await?;
@@ -106,7 +114,8 @@ impl App {
         let mut tx = self.store.begin().await?;
         self.catalog.pin(&mut tx, tenant, definition.tool(), &pins).await?;
         let digest = definition.digest();
-        self.change(&mut tx, tenant, "pin", definition.tool(), "put", digest.to_vec(), actor, Some(envelope)).await?;
+        self.change(&mut tx, tenant, "pin", definition.tool(), "put", digest.to_vec(), actor, Some(envelope))
+            .await?;
         tx.commit().await?;
         Ok(digest)
     }

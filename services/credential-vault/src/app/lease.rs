@@ -26,15 +26,22 @@ impl App {
     pub async fn lease(&self, request: &LeaseRequest) -> Result<LeaseResponse, Fault> {
         let now = self.store.clock().now()?.0;
         let definition = request.definition.as_ref();
-        let checked =
-            exequatur_door::check(&self.trust, now, &request.header, request.index, &request.action, definition)?;
+        let checked = exequatur_door::check(
+            &self.trust,
+            now,
+            &request.header,
+            request.index,
+            &request.action,
+            definition,
+        )?;
         let about = |fault: Fault| {
             fault
                 .with("tenant", checked.plan.header().tenant.clone())
                 .with("plan", checked.plan.digest().to_string())
                 .with("index", checked.index.to_string())
         };
-        let warrant = exequatur_door::warrant(&self.trust, now, &checked, request.warrant.as_ref()).map_err(about)?;
+        let warrant =
+            exequatur_door::warrant(&self.trust, now, &checked, request.warrant.as_ref()).map_err(about)?;
         self.grant(request, &checked, &warrant, now).await.map_err(about)
     }
 
@@ -53,7 +60,8 @@ impl App {
         let entry = self.catalog.entry(&mut tx, tenant, &request.credential).await?;
         let entry = entry.ok_or_else(|| not_granted("the catalog has no such credential"))?;
         let pin = entry.pins.iter().find(|pin| pin.tool == checked.definition.tool());
-        let pin = pin.ok_or_else(|| not_granted("the credential does not serve this tool; apply the tool"))?;
+        let pin =
+            pin.ok_or_else(|| not_granted("the credential does not serve this tool; apply the tool"))?;
         check_pin(pin, checked)?;
         let attempt = self.attested(request, pin, checked, warrant, now)?;
         let value = self.backend.value(&mut tx, tenant, &request.credential, entry.version).await?;
@@ -69,9 +77,13 @@ impl App {
             returned: false,
         };
         if !self.catalog.lease(&mut tx, &lease).await? {
-            return Err(Fault::new(Reason::LeaseSpent, "this attempt already had its lease of this credential"));
+            return Err(Fault::new(
+                Reason::LeaseSpent,
+                "this attempt already had its lease of this credential",
+            ));
         }
-        let reservation = request.reservation.as_ref().map(|r| envelope_digest(r).to_vec()).unwrap_or_default();
+        let reservation =
+            request.reservation.as_ref().map(|r| envelope_digest(r).to_vec()).unwrap_or_default();
         let event = event("granted", &lease, warrant.digest.to_vec(), reservation);
         self.ledger.append(&mut tx, tenant, Body::Lease(event)).await?;
         tx.commit().await?;
@@ -106,8 +118,11 @@ impl App {
         };
         let envelope = present(request.reservation.as_ref(), "reservation")
             .map_err(|_| not_granted("the credential is let go only with a person's reserved approval"))?;
-        let reservation =
-            self.trust.verify::<Reservation>(envelope, expect).map_err(|e| refused("reservation", &e))?.statement;
+        let reservation = self
+            .trust
+            .verify::<Reservation>(envelope, expect)
+            .map_err(|e| refused("reservation", &e))?
+            .statement;
         named("plan", &reservation.plan_digest, &checked.plan.digest())?;
         named("action", &reservation.action_digest, &checked.action.digest())?;
         named("wire", &reservation.wire_digest, &checked.prepared.wire_digest())?;
@@ -116,7 +131,10 @@ impl App {
             || reservation.warrant != warrant_id
             || reservation.attempt != warrant.statement.attempt
         {
-            return Err(Fault::new(Reason::StatementInvalid, "the reservation is for another action or attempt"));
+            return Err(Fault::new(
+                Reason::StatementInvalid,
+                "the reservation is for another action or attempt",
+            ));
         }
         Ok(reservation.attempt)
     }
@@ -138,8 +156,9 @@ impl App {
 
 /// The operator's pin, not the caller's word, says what a credential serves.
 fn check_pin(pin: &Pin, checked: &Checked) -> Result<(), Fault> {
-    named("tool", &pin.tool_digest, &checked.definition.digest())
-        .map_err(|fault| not_granted("the tool's definition is not the one that the credential is pinned to").caused_by(fault))?;
+    named("tool", &pin.tool_digest, &checked.definition.digest()).map_err(|fault| {
+        not_granted("the tool's definition is not the one that the credential is pinned to").caused_by(fault)
+    })?;
     if pin.destination != checked.prepared.destination() {
         return Err(not_granted("the request goes to another destination than the credential serves"));
     }

@@ -68,9 +68,22 @@ pub trait CatalogStore: Send + Sync {
     /// Entries after a name, in order.
     async fn entries(&self, tx: &mut Tx, tenant: &str, after: &str, limit: u32) -> Result<Vec<Entry>, Fault>;
     /// Adds a version if it is the newest plus one. False: it is not, and nothing was written.
-    async fn put(&self, tx: &mut Tx, tenant: &str, credential: &str, version: u64, value: &[u8]) -> Result<bool, Fault>;
+    async fn put(
+        &self,
+        tx: &mut Tx,
+        tenant: &str,
+        credential: &str,
+        version: u64,
+        value: &[u8],
+    ) -> Result<bool, Fault>;
     /// The ciphertext of a version.
-    async fn value(&self, tx: &mut Tx, tenant: &str, credential: &str, version: u64) -> Result<Option<Vec<u8>>, Fault>;
+    async fn value(
+        &self,
+        tx: &mut Tx,
+        tenant: &str,
+        credential: &str,
+        version: u64,
+    ) -> Result<Option<Vec<u8>>, Fault>;
     /// Removes entry, values and pins; leases stay. Whether there was one.
     async fn remove(&self, tx: &mut Tx, tenant: &str, credential: &str) -> Result<bool, Fault>;
     /// Replaces all pins of a tool by these (credential, pin).

@@ -38,7 +38,12 @@ async fn pins(tx: &mut Tx, tenant: &str, credential: &str) -> Result<Vec<Pin>, F
     .map_err(fault)?;
     Ok(rows
         .into_iter()
-        .map(|(tool, tool_digest, destination, attestation)| Pin { tool, tool_digest, destination, attestation })
+        .map(|(tool, tool_digest, destination, attestation)| Pin {
+            tool,
+            tool_digest,
+            destination,
+            attestation,
+        })
         .collect())
 }
 
@@ -92,7 +97,14 @@ impl CatalogStore for Sqlite {
         Ok(entries)
     }
 
-    async fn put(&self, tx: &mut Tx, tenant: &str, credential: &str, version: u64, value: &[u8]) -> Result<bool, Fault> {
+    async fn put(
+        &self,
+        tx: &mut Tx,
+        tenant: &str,
+        credential: &str,
+        version: u64,
+        value: &[u8],
+    ) -> Result<bool, Fault> {
         let newest = self.entry(tx, tenant, credential).await?.map_or(0, |entry| entry.version);
         if newest.checked_add(1) != Some(version) {
             return Ok(false);
@@ -127,14 +139,22 @@ impl CatalogStore for Sqlite {
         Ok(true)
     }
 
-    async fn value(&self, tx: &mut Tx, tenant: &str, credential: &str, version: u64) -> Result<Option<Vec<u8>>, Fault> {
-        sqlx::query_scalar("SELECT value FROM sealed_value WHERE tenant = ? AND credential = ? AND version = ?")
-            .bind(tenant)
-            .bind(credential)
-            .bind(signed(version))
-            .fetch_optional(&mut **tx)
-            .await
-            .map_err(fault)
+    async fn value(
+        &self,
+        tx: &mut Tx,
+        tenant: &str,
+        credential: &str,
+        version: u64,
+    ) -> Result<Option<Vec<u8>>, Fault> {
+        sqlx::query_scalar(
+            "SELECT value FROM sealed_value WHERE tenant = ? AND credential = ? AND version = ?",
+        )
+        .bind(tenant)
+        .bind(credential)
+        .bind(signed(version))
+        .fetch_optional(&mut **tx)
+        .await
+        .map_err(fault)
     }
 
     async fn remove(&self, tx: &mut Tx, tenant: &str, credential: &str) -> Result<bool, Fault> {
@@ -144,7 +164,12 @@ impl CatalogStore for Sqlite {
             "DELETE FROM pin WHERE tenant = ? AND credential = ?",
             "DELETE FROM credential WHERE tenant = ? AND credential = ?",
         ] {
-            let done = sqlx::query(statement).bind(tenant).bind(credential).execute(&mut **tx).await.map_err(fault)?;
+            let done = sqlx::query(statement)
+                .bind(tenant)
+                .bind(credential)
+                .execute(&mut **tx)
+                .await
+                .map_err(fault)?;
             found = done.rows_affected();
         }
         Ok(found > 0)
@@ -205,14 +230,16 @@ impl CatalogStore for Sqlite {
     }
 
     async fn give_back(&self, tx: &mut Tx, tenant: &str, id: &str) -> Result<Option<Lease>, Fault> {
-        sqlx::query("UPDATE lease SET returned = 1 WHERE lease = ? AND tenant = ? AND returned = 0 RETURNING *")
-            .bind(id)
-            .bind(tenant)
-            .fetch_optional(&mut **tx)
-            .await
-            .map_err(fault)?
-            .as_ref()
-            .map(lease)
-            .transpose()
+        sqlx::query(
+            "UPDATE lease SET returned = 1 WHERE lease = ? AND tenant = ? AND returned = 0 RETURNING *",
+        )
+        .bind(id)
+        .bind(tenant)
+        .fetch_optional(&mut **tx)
+        .await
+        .map_err(fault)?
+        .as_ref()
+        .map(lease)
+        .transpose()
     }
 }

@@ -6,7 +6,12 @@ use exequatur_store::Store;
 use super::{CatalogStore, Lease, MIGRATIONS, Pin, Sqlite};
 
 fn pin(tool: &str, digest: u8) -> Pin {
-    Pin { tool: tool.into(), tool_digest: vec![digest; 32], destination: "api.example.org:443".into(), attestation: 1 }
+    Pin {
+        tool: tool.into(),
+        tool_digest: vec![digest; 32],
+        destination: "api.example.org:443".into(),
+        attestation: 1,
+    }
 }
 
 fn lease(id: &str, attempt: u32) -> Lease {
@@ -40,8 +45,13 @@ async fn behaves(store: &Store, catalog: &dyn CatalogStore) {
     assert!(catalog.entry(&mut tx, "t-green", "sms").await.unwrap().unwrap().pins.is_empty());
     let other = catalog.entry(&mut tx, "t-green", "other").await.unwrap().unwrap();
     assert_eq!((other.version, other.pins.as_slice()), (0, &[pin("sms.send", 2)][..]));
-    let names: Vec<_> =
-        catalog.entries(&mut tx, "t-green", "", 10).await.unwrap().into_iter().map(|e| e.credential).collect();
+    let names: Vec<_> = catalog
+        .entries(&mut tx, "t-green", "", 10)
+        .await
+        .unwrap()
+        .into_iter()
+        .map(|e| e.credential)
+        .collect();
     assert_eq!(names, ["other", "sms"]);
     assert_eq!(catalog.entries(&mut tx, "t-green", "other", 10).await.unwrap().len(), 1);
 

@@ -42,6 +42,8 @@ fn call(method: &'static str, caller: &Caller) -> Call {
 
 fn duration(field: &str, given: Option<&prost_types::Duration>) -> Result<Option<Duration>, Fault> {
     given
-        .map(|d| Duration::try_from(*d).map_err(|_| Fault::field(field, format!("`{field}` must not be negative"))))
+        .map(|d| {
+            Duration::try_from(*d).map_err(|_| Fault::field(field, format!("`{field}` must not be negative")))
+        })
         .transpose()
 }

@@ -9,9 +9,9 @@ use exequatur_plan_server::plan_service_server::PlanService;
 use exequatur_prepare::Definition;
 use exequatur_proto::definition::v1::Risk;
 use exequatur_proto::plan::v1::{
-    Action, ActionState, CancelPlanRequest, CancelPlanResponse, GetPlanRequest, GetPlanResponse, Plan, PlanState,
-    ProposePlanRequest, ProposePlanResponse, ReleaseActionRequest, ReleaseActionResponse, Resolution,
-    ResolveActionRequest, ResolveActionResponse, WatchPlanRequest, WatchPlanResponse,
+    Action, ActionState, CancelPlanRequest, CancelPlanResponse, GetPlanRequest, GetPlanResponse, Plan,
+    PlanState, ProposePlanRequest, ProposePlanResponse, ReleaseActionRequest, ReleaseActionResponse,
+    Resolution, ResolveActionRequest, ResolveActionResponse, WatchPlanRequest, WatchPlanResponse,
 };
 use exequatur_proto::statement::v1::Envelope;
 use exequatur_service::{Caller, caller};
@@ -31,7 +31,10 @@ pub struct Plans(pub Arc<App>);
 impl PlanService for Plans {
     type WatchPlanStream = ReceiverStream<Result<WatchPlanResponse, Status>>;
 
-    async fn propose_plan(&self, request: Request<ProposePlanRequest>) -> Result<Response<ProposePlanResponse>, Status> {
+    async fn propose_plan(
+        &self,
+        request: Request<ProposePlanRequest>,
+    ) -> Result<Response<ProposePlanResponse>, Status> {
         let caller = caller(&request)?;
         let call = call("/exequatur.plan.v1.PlanService/ProposePlan", &caller);
         let result = self.0.propose(&caller, request.get_ref()).await;
@@ -51,7 +54,10 @@ impl PlanService for Plans {
         Ok(Response::new(GetPlanResponse { plan: Some(shown(&plan)) }))
     }
 
-    async fn watch_plan(&self, request: Request<WatchPlanRequest>) -> Result<Response<Self::WatchPlanStream>, Status> {
+    async fn watch_plan(
+        &self,
+        request: Request<WatchPlanRequest>,
+    ) -> Result<Response<Self::WatchPlanStream>, Status> {
         let caller = caller(&request)?;
         let r = request.get_ref();
         let tenant = caller.tenant(&r.tenant)?.to_owned();
@@ -67,7 +73,10 @@ impl PlanService for Plans {
         Ok(Response::new(ReceiverStream::new(receiver)))
     }
 
-    async fn cancel_plan(&self, request: Request<CancelPlanRequest>) -> Result<Response<CancelPlanResponse>, Status> {
+    async fn cancel_plan(
+        &self,
+        request: Request<CancelPlanRequest>,
+    ) -> Result<Response<CancelPlanResponse>, Status> {
         let caller = caller(&request)?;
         let call = call("/exequatur.plan.v1.PlanService/CancelPlan", &caller);
         let r = request.get_ref();
@@ -87,7 +96,9 @@ impl PlanService for Plans {
             let succeeded = match r.resolution() {
                 Resolution::Succeeded => true,
                 Resolution::Failed => false,
-                Resolution::Unspecified => return Err(Fault::field("resolution", "say whether it succeeded or failed")),
+                Resolution::Unspecified => {
+                    return Err(Fault::field("resolution", "say whether it succeeded or failed"));
+                }
             };
             let tenant = caller.tenant(&r.tenant)?;
             self.0.resolve(&caller, tenant, &r.plan, r.index, succeeded, &r.reason).await
@@ -164,7 +175,8 @@ fn shown(plan: &PlanRow) -> Plan {
 }
 
 fn is_high_risk(row: &ActionRow) -> bool {
-    let definition = Envelope::decode(row.definition.as_slice()).ok().and_then(|e| Definition::verify(&e.payload).ok());
+    let definition =
+        Envelope::decode(row.definition.as_slice()).ok().and_then(|e| Definition::verify(&e.payload).ok());
     definition.is_none_or(|d| d.message().risk() == Risk::High)
 }
 
@@ -195,7 +207,10 @@ fn is_retryable(row: &ActionRow) -> bool {
         State::Expired | State::Withdrawn | State::Skipped | State::Refused | State::Revoked => true,
         State::Failed => matches!(
             reason_from_str(&row.reason),
-            Reason::AttemptsExhausted | Reason::ProviderUnclear | Reason::Unavailable | Reason::DestinationUnreachable
+            Reason::AttemptsExhausted
+                | Reason::ProviderUnclear
+                | Reason::Unavailable
+                | Reason::DestinationUnreachable
         ),
         _ => false,
     }

@@ -7,8 +7,8 @@ use exequatur_clock::UnixMillis;
 use exequatur_lifecycle::Run as State;
 use exequatur_proto::run::v1::{
     GetJwksRequest, GetJwksResponse, GetRunRequest, GetRunResponse, ListRunsRequest, ListRunsResponse,
-    RenewRunTokenRequest, RenewRunTokenResponse, RevokeRunRequest, RevokeRunResponse, Run, RunState, StartRunRequest,
-    StartRunResponse,
+    RenewRunTokenRequest, RenewRunTokenResponse, RevokeRunRequest, RevokeRunResponse, Run, RunState,
+    StartRunRequest, StartRunResponse,
 };
 use exequatur_run_server::run_service_server::RunService;
 use exequatur_service::caller;
@@ -24,7 +24,10 @@ pub struct Runs(pub Arc<App>);
 
 #[tonic::async_trait]
 impl RunService for Runs {
-    async fn start_run(&self, request: Request<StartRunRequest>) -> Result<Response<StartRunResponse>, Status> {
+    async fn start_run(
+        &self,
+        request: Request<StartRunRequest>,
+    ) -> Result<Response<StartRunResponse>, Status> {
         let caller = caller(&request)?;
         let call = call("/exequatur.run.v1.RunService/StartRun", &caller);
         let r = request.get_ref();
@@ -67,7 +70,10 @@ impl RunService for Runs {
         }))
     }
 
-    async fn revoke_run(&self, request: Request<RevokeRunRequest>) -> Result<Response<RevokeRunResponse>, Status> {
+    async fn revoke_run(
+        &self,
+        request: Request<RevokeRunRequest>,
+    ) -> Result<Response<RevokeRunResponse>, Status> {
         let caller = caller(&request)?;
         let call = call("/exequatur.run.v1.RunService/RevokeRun", &caller);
         let r = request.get_ref();
@@ -83,7 +89,10 @@ impl RunService for Runs {
         Ok(Response::new(GetRunResponse { run: Some(shown(&run)) }))
     }
 
-    async fn list_runs(&self, request: Request<ListRunsRequest>) -> Result<Response<ListRunsResponse>, Status> {
+    async fn list_runs(
+        &self,
+        request: Request<ListRunsRequest>,
+    ) -> Result<Response<ListRunsResponse>, Status> {
         let caller = caller(&request)?;
         let r = request.get_ref();
         let size = page_size(r.page_size)?;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use exequatur_fault::Fault;
 use exequatur_proto::statement::v1::Envelope;
 use exequatur_proto::tool::v1::{
-    ApplyToolRequest, ApplyToolResponse, GetToolRequest, GetToolResponse, ListToolsRequest, ListToolsResponse, Tool,
+    ApplyToolRequest, ApplyToolResponse, GetToolRequest, GetToolResponse, ListToolsRequest,
+    ListToolsResponse, Tool,
 };
 use exequatur_service::{Caller, caller};
 use exequatur_tool_server::tool_service_server::ToolService;
@@ -21,11 +22,15 @@ pub struct Tools(pub Arc<App>);
 
 #[tonic::async_trait]
 impl ToolService for Tools {
-    async fn apply_tool(&self, request: Request<ApplyToolRequest>) -> Result<Response<ApplyToolResponse>, Status> {
+    async fn apply_tool(
+        &self,
+        request: Request<ApplyToolRequest>,
+    ) -> Result<Response<ApplyToolResponse>, Status> {
         let caller = caller(&request)?;
         let call = call("/exequatur.tool.v1.ToolService/ApplyTool", &caller);
         let r = request.get_ref();
-        let result = async { self.0.apply_tool(&caller.id, caller.tenant(&r.tenant)?, r.definition.as_ref()).await };
+        let result =
+            async { self.0.apply_tool(&caller.id, caller.tenant(&r.tenant)?, r.definition.as_ref()).await };
         let (tool, digest) = self.0.answer(&call, result.await).await?;
         Ok(Response::new(ApplyToolResponse { tool, digest: digest.to_vec() }))
     }
@@ -40,7 +45,10 @@ impl ToolService for Tools {
         Ok(Response::new(GetToolResponse { tool: Some(shown(row)?) }))
     }
 
-    async fn list_tools(&self, request: Request<ListToolsRequest>) -> Result<Response<ListToolsResponse>, Status> {
+    async fn list_tools(
+        &self,
+        request: Request<ListToolsRequest>,
+    ) -> Result<Response<ListToolsResponse>, Status> {
         let caller = caller(&request)?;
         let r = request.get_ref();
         let size = page_size(r.page_size)?;

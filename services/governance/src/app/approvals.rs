@@ -41,8 +41,13 @@ impl App {
         let after_sequence = self.rows.cursor(&mut tx).await?;
         drop(tx);
         let request = WatchApprovalsRequest { after_sequence };
-        let mut events =
-            self.approval.clone().watch_approvals(request).await.map_err(|s| Fault::from_status(&s))?.into_inner();
+        let mut events = self
+            .approval
+            .clone()
+            .watch_approvals(request)
+            .await
+            .map_err(|s| Fault::from_status(&s))?
+            .into_inner();
         while let Some(event) = events.message().await.map_err(|s| Fault::from_status(&s))? {
             self.take_in(&event).await?;
         }
@@ -65,7 +70,12 @@ impl App {
         self.commit(tx).await
     }
 
-    async fn apply(&self, tx: &mut Tx, plan: &mut PlanRow, event: &WatchApprovalsResponse) -> Result<(), Fault> {
+    async fn apply(
+        &self,
+        tx: &mut Tx,
+        plan: &mut PlanRow,
+        event: &WatchApprovalsResponse,
+    ) -> Result<(), Fault> {
         plan.approval.clone_from(&event.approval);
         plan.sequence += 1;
         let mut decided = None;
@@ -75,7 +85,11 @@ impl App {
                     plan.decision = Some(envelope.encode_to_vec());
                     decided = Some(decision);
                 }
-                Err(fault) => tracing::error!(reason = fault.reason_str(), "a decision was refused: {}", fault.message()),
+                Err(fault) => tracing::error!(
+                    reason = fault.reason_str(),
+                    "a decision was refused: {}",
+                    fault.message()
+                ),
             }
         }
         for item in &event.items {
@@ -107,7 +121,8 @@ impl App {
             return Ok(());
         }
         let (reason, message) = words(item, decision);
-        let statement = if verdict.is_some() { plan.decision.clone().unwrap_or_default() } else { Vec::new() };
+        let statement =
+            if verdict.is_some() { plan.decision.clone().unwrap_or_default() } else { Vec::new() };
         let asked = plan.actions.iter().any(|a| a.index == item.index && a.asked);
         // What may be at the connector is ended by its answer, not by a deadline.
         if !(event == Event::Expire && asked) {
@@ -142,7 +157,10 @@ fn words(item: &ItemChange, decision: Option<&Decision>) -> (Reason, String) {
         ItemState::Expired => (Reason::Expired, "nobody decided, or nothing started, in time".to_owned()),
         _ => {
             let reason = reason_from_str(&item.reason);
-            (if reason == Reason::Unspecified { Reason::Withdrawn } else { reason }, "it was taken back".to_owned())
+            (
+                if reason == Reason::Unspecified { Reason::Withdrawn } else { reason },
+                "it was taken back".to_owned(),
+            )
         }
     }
 }

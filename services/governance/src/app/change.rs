@@ -30,7 +30,8 @@ pub(crate) struct Cause {
 
 impl Cause {
     pub(crate) fn of(actor: &str, reason: Reason, message: impl Into<String>) -> Self {
-        let reason = if reason == Reason::Unspecified { String::new() } else { reason_str(reason).to_owned() };
+        let reason =
+            if reason == Reason::Unspecified { String::new() } else { reason_str(reason).to_owned() };
         Self { actor: actor.to_owned(), reason, message: message.into(), statement: Vec::new() }
     }
 
@@ -56,7 +57,8 @@ impl App {
         cause: Cause,
     ) -> Result<bool, Fault> {
         let position = usize::try_from(index).unwrap_or(usize::MAX);
-        let action = plan.actions.get_mut(position).ok_or_else(|| Fault::internal("an action went missing"))?;
+        let action =
+            plan.actions.get_mut(position).ok_or_else(|| Fault::internal("an action went missing"))?;
         let before = action.state;
         let Some(after) = next(Some(before), event) else { return Ok(false) };
         action.state = after;
@@ -85,7 +87,8 @@ impl App {
 
     /// Applies what the state of each action means for the rest: skips what can no longer run.
     pub(crate) async fn progress(&self, tx: &mut Tx, plan: &mut PlanRow) -> Result<(), Fault> {
-        let header = verify_plan(&plan.header).map_err(|_| Fault::internal("a stored header is not canonical"))?;
+        let header =
+            verify_plan(&plan.header).map_err(|_| Fault::internal("a stored header is not canonical"))?;
         let header = header.header();
         let all_or_nothing = !header.allow_partial
             && plan.actions.iter().any(|a| matches!(a.state, State::Denied | State::Rejected));
@@ -101,7 +104,8 @@ impl App {
                 matches!(a.state, State::AwaitingApproval) || (a.state == State::Ready && !a.asked)
             });
             let index = u32::try_from(index).unwrap_or(u32::MAX);
-            let cause = Cause::of(&self.zones.own, Reason::Skipped, "an earlier action of the plan did not succeed");
+            let cause =
+                Cause::of(&self.zones.own, Reason::Skipped, "an earlier action of the plan did not succeed");
             if waits && self.step(tx, plan, index, Event::Skip, cause).await? {
                 skipped.push(index);
             }

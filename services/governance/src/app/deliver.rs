@@ -29,7 +29,8 @@ impl App {
                 sent.map(drop).map_err(|s| Fault::from_status(&s))
             }
             "cancel" => {
-                let mut request = tonic::Request::new(CancelRequest::decode(payload).map_err(Fault::internal)?);
+                let mut request =
+                    tonic::Request::new(CancelRequest::decode(payload).map_err(Fault::internal)?);
                 request.set_timeout(PEER);
                 let sent = self.connector.clone().cancel(request).await;
                 // Whoever was asked about these actions asks again and learns what became of them.
@@ -54,7 +55,9 @@ impl App {
         let answer = self.approval.clone().open_approval(call).await.map_err(|s| Fault::from_status(&s));
         let digest = exequatur_canonical::digest_with("exequatur.plan.v1", &header);
         let mut tx = self.store.begin().await?;
-        let Some(mut plan) = self.rows.plan_by_digest(&mut tx, digest.as_bytes()).await? else { return Ok(()) };
+        let Some(mut plan) = self.rows.plan_by_digest(&mut tx, digest.as_bytes()).await? else {
+            return Ok(());
+        };
         match answer {
             Ok(response) => plan.approval = response.into_inner().approval,
             Err(fault) if is_final(fault.reason()) => {

@@ -98,7 +98,9 @@ impl App {
                     tokio::time::sleep(at.since(now)).await;
                 }
                 Turn::Ask(question) => self.ask(tenant, plan, *question).await?,
-                Turn::CancelFirst(index, event, fault) => self.cancel_first(tenant, plan, index, event, fault).await?,
+                Turn::CancelFirst(index, event, fault) => {
+                    self.cancel_first(tenant, plan, index, event, fault).await?
+                }
             }
         }
     }
@@ -170,8 +172,10 @@ impl App {
         self.commit(tx).await?;
         // A tampered row is more than a refusal of one action.
         let call = super::Call { method: "dispatch", caller: self.zones.own.clone() };
-        let digest = exequatur_canonical::Digest::from_slice(&plan.digest).map(|d| d.to_string()).unwrap_or_default();
-        let about = fault.with("tenant", plan.tenant.clone()).with("plan", digest).with("index", index.to_string());
+        let digest =
+            exequatur_canonical::Digest::from_slice(&plan.digest).map(|d| d.to_string()).unwrap_or_default();
+        let about =
+            fault.with("tenant", plan.tenant.clone()).with("plan", digest).with("index", index.to_string());
         drop(self.answer::<()>(&call, Err(about)).await);
         Ok(Turn::Nothing)
     }
@@ -220,11 +224,19 @@ impl App {
         }
         let tool = self.rows.tool(tx, &plan.tenant, &action.tool).await?;
         if tool.is_none_or(|t| t.digest != checked.definition.digest().as_bytes()) {
-            return Err(Fault::new(Reason::DefinitionChanged, "the tool's definition changed after the proposal; propose again"));
+            return Err(Fault::new(
+                Reason::DefinitionChanged,
+                "the tool's definition changed after the proposal; propose again",
+            ));
         }
         let verdict = judge(&checked.definition, &checked.action, rules).verdict;
-        if verdict.as_str() != action.verdict && (verdict == Verdict::Deny || action.verdict == Verdict::AutoApprove.as_str()) {
-            return Err(Fault::new(Reason::PolicyChanged, "the rules in force are stricter than at the proposal; propose again"));
+        if verdict.as_str() != action.verdict
+            && (verdict == Verdict::Deny || action.verdict == Verdict::AutoApprove.as_str())
+        {
+            return Err(Fault::new(
+                Reason::PolicyChanged,
+                "the rules in force are stricter than at the proposal; propose again",
+            ));
         }
         Ok(())
     }
@@ -280,7 +292,8 @@ impl App {
                 Ok(Some(answer)) => match answer.event {
                     Some(Said::Accepted(_)) => self.accepted(tenant, plan, &question).await?,
                     Some(Said::Finished(finished)) => {
-                        let outcome = finished.outcome.ok_or_else(|| Fault::internal("an end without an outcome"))?;
+                        let outcome =
+                            finished.outcome.ok_or_else(|| Fault::internal("an end without an outcome"))?;
                         let answer = Answer {
                             index: question.index,
                             warrant: &question.warrant,
@@ -291,8 +304,19 @@ impl App {
                     }
                     Some(Said::Progress(_)) | None => {}
                 },
-                Ok(None) => return self.wait(tenant, plan, &question, &Fault::new(Reason::Unavailable, "the connector went away")).await,
-                Err(status) => return self.not_taken(tenant, plan, &question, Fault::from_status(&status)).await,
+                Ok(None) => {
+                    return self
+                        .wait(
+                            tenant,
+                            plan,
+                            &question,
+                            &Fault::new(Reason::Unavailable, "the connector went away"),
+                        )
+                        .await;
+                }
+                Err(status) => {
+                    return self.not_taken(tenant, plan, &question, Fault::from_status(&status)).await;
+                }
             }
         }
     }
@@ -309,7 +333,13 @@ impl App {
     }
 
     /// The connector gave no outcome: an outage is waited out, a refusal of what it never took ends here.
-    async fn not_taken(&self, tenant: &str, plan: &str, question: &Question, fault: Fault) -> Result<(), Fault> {
+    async fn not_taken(
+        &self,
+        tenant: &str,
+        plan: &str,
+        question: &Question,
+        fault: Fault,
+    ) -> Result<(), Fault> {
         if !is_final(fault.reason()) || fault.reason() == Reason::WarrantExpired {
             return self.wait(tenant, plan, question, &fault).await;
         }
@@ -359,9 +389,11 @@ impl App {
         drop(tx);
         let Some(found) = found else { return Ok(()) };
         let subject = Subject::Action(ActionRef { plan_digest: found.digest.clone(), index });
-        let mut call = tonic::Request::new(CancelRequest { tenant: tenant.to_owned(), subject: Some(subject) });
+        let mut call =
+            tonic::Request::new(CancelRequest { tenant: tenant.to_owned(), subject: Some(subject) });
         call.set_timeout(PEER);
-        let said = self.connector.clone().cancel(call).await.map_err(|s| Fault::from_status(&s))?.into_inner();
+        let said =
+            self.connector.clone().cancel(call).await.map_err(|s| Fault::from_status(&s))?.into_inner();
         if let Some(outcome) = said.aborted.first() {
             let answer = Answer { index, warrant: &[], outcome, result: &[] };
             return self.take_answer(tenant, plan, answer).await;

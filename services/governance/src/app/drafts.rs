@@ -1,7 +1,9 @@
 //! One proposed call on its way to a decided action: schema, defaults, freezing, request, scope, rules.
 //! Pure but for what it is given: reads no store and no clock.
 
-use exequatur_canonical::{Action, CanonicalError, Digest, FrozenAction, freeze_value_action, is_tool_name, read_arguments};
+use exequatur_canonical::{
+    Action, CanonicalError, Digest, FrozenAction, freeze_value_action, is_tool_name, read_arguments,
+};
 use exequatur_fault::{Fault, Reason, reason_str};
 use exequatur_lifecycle::{Action as State, Event, next};
 use exequatur_policy::{Compiled, Evaluation, Verdict, evaluate};
@@ -45,7 +47,13 @@ pub(crate) struct Proposer<'a> {
 ///
 /// # Errors
 /// What cannot be frozen makes no plan; the fault names the index and the place.
-pub(crate) fn draft(index: usize, call: &ToolCall, tool: &Tool, who: &Proposer<'_>, rules: &Compiled) -> Result<Draft, Fault> {
+pub(crate) fn draft(
+    index: usize,
+    call: &ToolCall,
+    tool: &Tool,
+    who: &Proposer<'_>,
+    rules: &Compiled,
+) -> Result<Draft, Fault> {
     let at = |fault: Fault| fault.with("index", index.to_string()).with("tool", call.tool.clone());
     super::limit("rationale", call.rationale.len(), MAX_RATIONALE).map_err(at)?;
     let (action, filled) = freeze(call, tool).map_err(at)?;
@@ -70,8 +78,11 @@ fn freeze(call: &ToolCall, tool: &Tool) -> Result<(FrozenAction, Vec<String>), F
     let arguments = read_arguments(&call.arguments_json).map_err(|e| not_freezable(&e))?;
     let (arguments, filled) = tool.schema.fill_defaults(&arguments);
     tool.schema.validate(&arguments).map_err(|v| {
-        Fault::new(Reason::SchemaViolation, format!("the arguments break the tool's schema at `{}`: {}", v.pointer, v.message))
-            .with("pointer", v.pointer)
+        Fault::new(
+            Reason::SchemaViolation,
+            format!("the arguments break the tool's schema at `{}`: {}", v.pointer, v.message),
+        )
+        .with("pointer", v.pointer)
     })?;
     let action = Action {
         tool: call.tool.clone(),
@@ -106,7 +117,10 @@ fn decide(draft: &mut Draft, tool: &Tool, who: &Proposer<'_>, rules: &Compiled) 
         draft.message = message;
     };
     if !covers(who.scopes, tool.definition.tool()) {
-        return deny(Reason::ScopeMissing, "the run's scopes do not cover this tool; start a run that names it".to_owned());
+        return deny(
+            Reason::ScopeMissing,
+            "the run's scopes do not cover this tool; start a run that names it".to_owned(),
+        );
     }
     if let Err(error) = tenant_scope(&tool.definition, &draft.action, who.tenant) {
         return deny(Reason::TenantScope, format!("the action reaches outside the run's tenant: {error}"));
@@ -142,7 +156,8 @@ pub(crate) fn judge(definition: &Definition, action: &FrozenAction, rules: &Comp
 
 /// The registered name that is nearest to an unknown one.
 pub(crate) fn unknown_tool(index: usize, tool: &str, known: &[String]) -> Fault {
-    let nearest = known.iter().min_by_key(|k| strsim::damerau_levenshtein(k, tool)).cloned().unwrap_or_default();
+    let nearest =
+        known.iter().min_by_key(|k| strsim::damerau_levenshtein(k, tool)).cloned().unwrap_or_default();
     let shown: String = if is_tool_name(tool) { tool.to_owned() } else { String::new() };
     let hint = if nearest.is_empty() { String::new() } else { format!("; did you mean `{nearest}`?") };
     Fault::new(Reason::UnknownTool, format!("no such tool{hint}"))

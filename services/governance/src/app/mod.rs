@@ -108,7 +108,11 @@ fn name(field: &str, value: &str) -> Result<(), Fault> {
 
 fn key(value: &str) -> Result<(), Fault> {
     let fits = (1..=128).contains(&value.len()) && value.bytes().all(|b| (0x20..0x7f).contains(&b));
-    if fits { Ok(()) } else { Err(Fault::field("idempotency_key", "send 1 to 128 printable ASCII characters")) }
+    if fits {
+        Ok(())
+    } else {
+        Err(Fault::field("idempotency_key", "send 1 to 128 printable ASCII characters"))
+    }
 }
 
 fn limit(what: &str, found: usize, maximum: usize) -> Result<(), Fault> {

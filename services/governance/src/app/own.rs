@@ -16,18 +16,27 @@ use crate::store::{ActionRow, PlanRow};
 fn tampered(what: &str) -> Fault {
     Fault::new(
         Reason::DigestMismatch,
-        format!("the stored {what} is not what this zone signed when it was proposed; stop and look at the store"),
+        format!(
+            "the stored {what} is not what this zone signed when it was proposed; stop and look at the store"
+        ),
     )
 }
 
 impl App {
     /// One stored action, recomputed from its bytes and held against the signed proposal.
-    pub(crate) async fn own_action(&self, plan: &PlanRow, action: &ActionRow, now: i64) -> Result<Checked, Fault> {
-        let definition = Envelope::decode(action.definition.as_slice()).map_err(|_| tampered("definition"))?;
+    pub(crate) async fn own_action(
+        &self,
+        plan: &PlanRow,
+        action: &ActionRow,
+        now: i64,
+    ) -> Result<Checked, Fault> {
+        let definition =
+            Envelope::decode(action.definition.as_slice()).map_err(|_| tampered("definition"))?;
         let checked = check(&self.trust, now, &plan.header, action.index, &action.action, Some(&definition))?;
         let proposed = self.own_proposal(plan, now).await?;
         named("plan", &proposed.plan_digest, &checked.plan.digest())?;
-        let entry = proposed.actions.iter().find(|a| a.index == action.index).ok_or_else(|| tampered("action"))?;
+        let entry =
+            proposed.actions.iter().find(|a| a.index == action.index).ok_or_else(|| tampered("action"))?;
         named("action", &entry.action_digest, &checked.action.digest())?;
         named("tool", &entry.tool_digest, &checked.definition.digest())?;
         named("wire", &entry.wire_digest, &checked.prepared.wire_digest())?;
@@ -42,9 +51,15 @@ impl App {
         let entry = entry.ok_or_else(|| tampered("log entry"))?;
         let own = self.zones.own.as_str();
         let expect = Expect { issuer: Some(own), audience: None, tenant: None, now, check_expiry: false };
-        let entry = self.trust.verify::<LogEntry>(&entry, expect).map_err(|e| refused("own log entry", &e))?.statement;
+        let entry = self
+            .trust
+            .verify::<LogEntry>(&entry, expect)
+            .map_err(|e| refused("own log entry", &e))?
+            .statement;
         match entry.body {
-            Some(Body::PlanProposed(proposed)) if entry.tenant == plan.tenant && entry.sequence == plan.entry => {
+            Some(Body::PlanProposed(proposed))
+                if entry.tenant == plan.tenant && entry.sequence == plan.entry =>
+            {
                 Ok(proposed)
             }
             _ => Err(tampered("log entry")),
@@ -76,7 +91,10 @@ impl App {
             now,
             check_expiry: false,
         };
-        self.trust.verify::<Decision>(envelope, expect).map(|v| v.statement).map_err(|e| refused("decision", &e))
+        self.trust
+            .verify::<Decision>(envelope, expect)
+            .map(|v| v.statement)
+            .map_err(|e| refused("decision", &e))
     }
 }
 

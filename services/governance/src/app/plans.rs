@@ -44,7 +44,8 @@ impl App {
             let asked = plan.actions.iter().any(|a| a.index == index && a.asked && a.state == State::Ready);
             if asked {
                 let action = ActionRef { plan_digest: plan.digest.clone(), index };
-                let cancel = CancelRequest { tenant: plan.tenant.clone(), subject: Some(Subject::Action(action)) };
+                let cancel =
+                    CancelRequest { tenant: plan.tenant.clone(), subject: Some(Subject::Action(action)) };
                 let key = format!("action/{}/{index}", plan.plan);
                 outbox::push(&mut tx, "cancel", &key, &cancel.encode_to_vec()).await?;
                 continue;
@@ -73,7 +74,8 @@ impl App {
         let found = self.rows.plan(&mut tx, tenant, plan).await?;
         let mut plan = found.ok_or_else(|| Fault::not_found("plan", plan))?;
         let position = usize::try_from(index).unwrap_or(usize::MAX);
-        let action = plan.actions.get_mut(position).ok_or_else(|| Fault::not_found("action", &index.to_string()))?;
+        let action =
+            plan.actions.get_mut(position).ok_or_else(|| Fault::not_found("action", &index.to_string()))?;
         if !action.on_hold {
             return Err(Fault::new(Reason::WrongState, "no operator holds this action"));
         }

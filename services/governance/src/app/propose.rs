@@ -91,15 +91,25 @@ impl App {
         let none = || Fault::new(Reason::RuleError, "the tenant has no rule set; an operator must apply one");
         let (digest, bytes) = self.rows.rule_set(tx, tenant).await?.ok_or_else(none)?;
         let set = RuleSet::verify(&bytes).map_err(|e| {
-            Fault::new(Reason::RuleError, "the stored rule set is not acceptable; apply it again").caused_by(e)
+            Fault::new(Reason::RuleError, "the stored rule set is not acceptable; apply it again")
+                .caused_by(e)
         })?;
         if set.digest().as_bytes().as_slice() != digest {
-            return Err(Fault::new(Reason::DigestMismatch, "the stored rule set is not the one that was applied"));
+            return Err(Fault::new(
+                Reason::DigestMismatch,
+                "the stored rule set is not the one that was applied",
+            ));
         }
         Ok(set)
     }
 
-    async fn drafts(&self, tx: &mut Tx, run: &RunRow, calls: &[ToolCall], set: &RuleSet) -> Result<Vec<Draft>, Fault> {
+    async fn drafts(
+        &self,
+        tx: &mut Tx,
+        run: &RunRow,
+        calls: &[ToolCall],
+        set: &RuleSet,
+    ) -> Result<Vec<Draft>, Fault> {
         let compiled = Compiled::new(set);
         let who = Proposer { tenant: &run.tenant, scopes: &run.scopes };
         let mut tools: HashMap<String, Tool> = HashMap::new();
@@ -112,7 +122,9 @@ impl App {
                 limit("definition bytes of a plan", definitions, MAX_DEFINITION_BYTES)?;
                 tools.insert(call.tool.clone(), tool);
             }
-            let Some(tool) = tools.get(&call.tool) else { return Err(Fault::internal("a tool went missing")) };
+            let Some(tool) = tools.get(&call.tool) else {
+                return Err(Fault::internal("a tool went missing"));
+            };
             let draft = draft(index, call, tool, &who, &compiled)?;
             bytes += draft.action.bytes().len();
             limit("canonical bytes of a plan", bytes, MAX_PLAN_BYTES)?;
@@ -189,7 +201,13 @@ impl App {
         Ok(plan)
     }
 
-    fn proposed_entry(&self, frozen: &FrozenPlan, run: &RunRow, drafts: &[Draft], set: &RuleSet) -> PlanProposed {
+    fn proposed_entry(
+        &self,
+        frozen: &FrozenPlan,
+        run: &RunRow,
+        drafts: &[Draft],
+        set: &RuleSet,
+    ) -> PlanProposed {
         let mode = drafts.iter().find_map(|d| d.evaluation.as_ref()).map_or("enforce", |e| e.mode.as_str());
         PlanProposed {
             plan_digest: frozen.digest().to_vec(),
@@ -203,7 +221,13 @@ impl App {
         }
     }
 
-    async fn bodies(&self, tx: &mut Tx, tenant: &str, frozen: &FrozenPlan, drafts: &[Draft]) -> Result<(), Fault> {
+    async fn bodies(
+        &self,
+        tx: &mut Tx,
+        tenant: &str,
+        frozen: &FrozenPlan,
+        drafts: &[Draft],
+    ) -> Result<(), Fault> {
         self.ledger.put_body(tx, tenant, "plan_header", frozen.digest().as_bytes(), frozen.bytes()).await?;
         for draft in drafts {
             let action = &draft.action;
@@ -223,7 +247,13 @@ fn check_request(request: &ProposePlanRequest) -> Result<(), Fault> {
     limit("context", request.context.len(), MAX_CONTEXT)
 }
 
-fn header(request: &ProposePlanRequest, run: &RunRow, drafts: &[Draft], realm: &str, now: UnixMillis) -> PlanHeader {
+fn header(
+    request: &ProposePlanRequest,
+    run: &RunRow,
+    drafts: &[Draft],
+    realm: &str,
+    now: UnixMillis,
+) -> PlanHeader {
     let at = now.to_proto();
     PlanHeader {
         tenant: run.tenant.clone(),
@@ -249,8 +279,11 @@ fn check_shown(frozen: &FrozenPlan, drafts: &[Draft]) -> Result<(), Fault> {
     if shown <= MAX_SHOWN_BYTES {
         return Ok(());
     }
-    Err(Fault::new(Reason::TooLargeToShow, "a person must decide this plan and its text is too long to be shown; split it")
-        .with("maximum", MAX_SHOWN_BYTES.to_string()))
+    Err(Fault::new(
+        Reason::TooLargeToShow,
+        "a person must decide this plan and its text is too long to be shown; split it",
+    )
+    .with("maximum", MAX_SHOWN_BYTES.to_string()))
 }
 
 fn rule(draft: &Draft) -> String {
@@ -258,7 +291,11 @@ fn rule(draft: &Draft) -> String {
 }
 
 fn proposed(index: u32, draft: &Draft) -> ProposedAction {
-    let enforce = draft.evaluation.as_ref().filter(|e| e.enforce_verdict != e.verdict).map(|e| e.enforce_verdict.as_str());
+    let enforce = draft
+        .evaluation
+        .as_ref()
+        .filter(|e| e.enforce_verdict != e.verdict)
+        .map(|e| e.enforce_verdict.as_str());
     ProposedAction {
         index,
         tool: draft.action.action().tool.clone(),

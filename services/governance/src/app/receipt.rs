@@ -33,7 +33,13 @@ pub(crate) struct Answer<'a> {
 
 impl App {
     /// The outcome, signed by the connector for this action.
-    pub(crate) fn outcome(&self, envelope: &Envelope, plan: &PlanRow, index: u32, now: i64) -> Result<Outcome, Fault> {
+    pub(crate) fn outcome(
+        &self,
+        envelope: &Envelope,
+        plan: &PlanRow,
+        index: u32,
+        now: i64,
+    ) -> Result<Outcome, Fault> {
         let expect = Expect {
             issuer: Some(&self.zones.connector),
             audience: Some(&self.zones.own),
@@ -41,17 +47,31 @@ impl App {
             now,
             check_expiry: false,
         };
-        let outcome = self.trust.verify::<Outcome>(envelope, expect).map_err(|e| refused("outcome", &e))?.statement;
-        let stored = plan.actions.iter().find(|a| a.index == index).ok_or_else(|| Fault::internal("an action went missing"))?;
+        let outcome =
+            self.trust.verify::<Outcome>(envelope, expect).map_err(|e| refused("outcome", &e))?.statement;
+        let stored = plan
+            .actions
+            .iter()
+            .find(|a| a.index == index)
+            .ok_or_else(|| Fault::internal("an action went missing"))?;
         let of = |bytes: &[u8]| exequatur_canonical::Digest::from_slice(bytes).map_err(Fault::internal);
         named("plan", &outcome.plan_digest, &of(&plan.digest)?)?;
         named("action", &outcome.action_digest, &of(&stored.digest)?)?;
         named("wire", &outcome.wire_digest, &of(&stored.wire_digest)?)?;
-        if outcome.index == index { Ok(outcome) } else { Err(Fault::new(Reason::StatementInvalid, "the outcome is of another action")) }
+        if outcome.index == index {
+            Ok(outcome)
+        } else {
+            Err(Fault::new(Reason::StatementInvalid, "the outcome is of another action"))
+        }
     }
 
     /// Takes an answer in. Gives whether the action is to be asked about again.
-    pub(crate) async fn take_answer(&self, tenant: &str, plan: &str, answer: Answer<'_>) -> Result<(), Fault> {
+    pub(crate) async fn take_answer(
+        &self,
+        tenant: &str,
+        plan: &str,
+        answer: Answer<'_>,
+    ) -> Result<(), Fault> {
         let mut tx = self.store.begin().await?;
         let found = self.rows.plan(&mut tx, tenant, plan).await?;
         let mut plan = found.ok_or_else(|| Fault::internal("a plan went missing"))?;
@@ -77,7 +97,9 @@ impl App {
                 let text = "nobody knows whether it was done; an operator must find out and settle it";
                 self.step(&mut tx, &mut plan, answer.index, Event::Doubt, cause(reason, text)).await?;
             }
-            OutcomeKind::Unspecified => return Err(Fault::new(Reason::StatementInvalid, "the outcome says nothing")),
+            OutcomeKind::Unspecified => {
+                return Err(Fault::new(Reason::StatementInvalid, "the outcome says nothing"));
+            }
         }
         self.returned(&mut plan, &answer, &outcome)?;
         self.receipt(&mut tx, &mut plan, &answer, &outcome).await?;
@@ -99,7 +121,14 @@ impl App {
         let index = answer.index;
         if reason == Reason::Cancelled {
             self.step(tx, plan, index, Event::Abort, cause(reason, "")).await?;
-            self.step(tx, plan, index, Event::Revoke, cause(reason, "it was cancelled before anything was sent")).await?;
+            self.step(
+                tx,
+                plan,
+                index,
+                Event::Revoke,
+                cause(reason, "it was cancelled before anything was sent"),
+            )
+            .await?;
             return self.withdraw(tx, plan, &[index], Reason::RunRevoked).await;
         }
         if !outcome.retryable {
@@ -130,8 +159,10 @@ impl App {
         let Some(action) = plan.actions.get_mut(position) else { return Ok(()) };
         let envelope = Envelope::decode(action.definition.as_slice()).map_err(Fault::internal)?;
         let definition = Definition::verify(&envelope.payload).map_err(Fault::internal)?;
-        let shown = definition.message().return_policy() == ReturnPolicy::Agent && outcome.kind() != OutcomeKind::Aborted;
-        let is_it = exequatur_canonical::Digest::sha256(answer.result).as_bytes().as_slice() == outcome.result_digest;
+        let shown = definition.message().return_policy() == ReturnPolicy::Agent
+            && outcome.kind() != OutcomeKind::Aborted;
+        let is_it =
+            exequatur_canonical::Digest::sha256(answer.result).as_bytes().as_slice() == outcome.result_digest;
         if shown && is_it {
             action.result = answer.result.to_vec();
         }

@@ -36,7 +36,9 @@ impl App {
         let mut tx = self.store.begin().await?;
         if self.rows.put_tool(&mut tx, tenant, &row).await? {
             let digest = definition.digest();
-            self.ledger.put_body(&mut tx, tenant, "definition", digest.as_bytes(), definition.bytes()).await?;
+            self.ledger
+                .put_body(&mut tx, tenant, "definition", digest.as_bytes(), definition.bytes())
+                .await?;
             let entry = RegisterChanged {
                 register: "tool".to_owned(),
                 name: row.tool.clone(),

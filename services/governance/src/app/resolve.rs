@@ -31,11 +31,19 @@ impl App {
         }
         limit("reason", reason.len(), 1024)?;
         let found = self.plan(caller, tenant, plan).await?;
-        let header = verify_plan(&found.header).map_err(|_| Fault::internal("a stored header is not canonical"))?;
+        let header =
+            verify_plan(&found.header).map_err(|_| Fault::internal("a stored header is not canonical"))?;
         if header.header().owner == caller.id {
-            return Err(Fault::new(Reason::SelfApproval, "the owner of the run may not settle its actions; another operator must"));
+            return Err(Fault::new(
+                Reason::SelfApproval,
+                "the owner of the run may not settle its actions; another operator must",
+            ));
         }
-        let action = found.actions.iter().find(|a| a.index == index).ok_or_else(|| Fault::not_found("action", &index.to_string()))?;
+        let action = found
+            .actions
+            .iter()
+            .find(|a| a.index == index)
+            .ok_or_else(|| Fault::not_found("action", &index.to_string()))?;
         if action.state != State::InDoubt {
             return Err(Fault::new(Reason::WrongState, "only an action that is in doubt can be settled")
                 .with("state", action.state.as_str()));
@@ -49,11 +57,14 @@ impl App {
             reason: reason.to_owned(),
         });
         request.set_timeout(PEER);
-        let outcome = self.connector.clone().resolve(request).await.map_err(|s| Fault::from_status(&s))?.into_inner();
-        let outcome = outcome.outcome.ok_or_else(|| Fault::internal("the connector answered without an outcome"))?;
+        let outcome =
+            self.connector.clone().resolve(request).await.map_err(|s| Fault::from_status(&s))?.into_inner();
+        let outcome =
+            outcome.outcome.ok_or_else(|| Fault::internal("the connector answered without an outcome"))?;
 
         let mut tx = self.store.begin().await?;
-        let mut plan = self.rows.plan(&mut tx, tenant, plan).await?.ok_or_else(|| Fault::not_found("plan", plan))?;
+        let mut plan =
+            self.rows.plan(&mut tx, tenant, plan).await?.ok_or_else(|| Fault::not_found("plan", plan))?;
         let said = self.outcome(&outcome, &plan, index, tx.now().0)?;
         let event = if succeeded { Event::ResolveSucceeded } else { Event::ResolveFailed };
         let cause = Cause::of(&caller.id, Reason::Unspecified, format!("settled by {}: {reason}", caller.id));

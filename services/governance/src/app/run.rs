@@ -108,19 +108,28 @@ impl App {
     ) -> Result<Minted, Fault> {
         let mut tx = self.store.begin().await?;
         let run = match &caller.run {
-            Some(claims) if run.is_empty() || run == claims.run => self.known(&mut tx, &claims.tenant, &claims.run).await?,
-            Some(_) => return Err(Fault::field("run", "a run token renews its own run only; leave the run empty")),
+            Some(claims) if run.is_empty() || run == claims.run => {
+                self.known(&mut tx, &claims.tenant, &claims.run).await?
+            }
+            Some(_) => {
+                return Err(Fault::field("run", "a run token renews its own run only; leave the run empty"));
+            }
             None => {
                 let found = self.known(&mut tx, tenant, run).await?;
                 if found.starter != caller.id {
-                    return Err(Fault::new(Reason::CallerNotAllowed, "only who started the run renews its token"));
+                    return Err(Fault::new(
+                        Reason::CallerNotAllowed,
+                        "only who started the run renews its token",
+                    ));
                 }
                 found
             }
         };
         match run.state {
             RunState::Active if tx.now() < run.expires_at => self.fresh(run, tx.now(), token_ttl),
-            RunState::Active | RunState::Expired => Err(Fault::new(Reason::RunExpired, "the run's life is over")),
+            RunState::Active | RunState::Expired => {
+                Err(Fault::new(Reason::RunExpired, "the run's life is over"))
+            }
             _ => Err(Fault::new(Reason::RunRevoked, "the run has ended")),
         }
     }
@@ -129,7 +138,13 @@ impl App {
     ///
     /// # Errors
     /// `NOT_FOUND`.
-    pub async fn revoke(&self, caller: &Caller, tenant: &str, run: &str, reason: &str) -> Result<Vec<String>, Fault> {
+    pub async fn revoke(
+        &self,
+        caller: &Caller,
+        tenant: &str,
+        run: &str,
+        reason: &str,
+    ) -> Result<Vec<String>, Fault> {
         limit("reason", reason.len(), 1024)?;
         let mut tx = self.store.begin().await?;
         let first = self.known(&mut tx, tenant, run).await?;
@@ -142,7 +157,8 @@ impl App {
             run.state = state;
             self.rows.put_run(&mut tx, &run).await?;
             self.note_run(&mut tx, &run, Some(before), Event::Revoke, &caller.id, "RUN_REVOKED").await?;
-            let cancel = CancelRequest { tenant: tenant.to_owned(), subject: Some(Subject::Run(run.run.clone())) };
+            let cancel =
+                CancelRequest { tenant: tenant.to_owned(), subject: Some(Subject::Run(run.run.clone())) };
             outbox::push(&mut tx, "cancel", &format!("run/{}", run.run), &cancel.encode_to_vec()).await?;
             self.revoke_plans(&mut tx, &run.run, &caller.id).await?;
             revoked.push(run.run);
@@ -177,7 +193,10 @@ impl App {
         let own = Duration::from_millis(u64::try_from(run.token_ttl).unwrap_or(0));
         let ttl = ttl.unwrap_or(own);
         if ttl > own || ttl < Duration::from_secs(1) {
-            return Err(Fault::field("token_ttl", "a renewed token lives at most as long as the run's tokens do"));
+            return Err(Fault::field(
+                "token_ttl",
+                "a renewed token lives at most as long as the run's tokens do",
+            ));
         }
         let expires_at = now.saturating_add(ttl).min(run.expires_at);
         Ok(Minted { token: self.mint(&run, now, expires_at)?, run, expires_at })
@@ -212,7 +231,10 @@ pub(crate) fn caller_key(caller: &Caller) -> String {
 }
 
 pub(crate) fn mismatch() -> Fault {
-    Fault::new(Reason::IdempotencyMismatch, "the idempotency key was used with another request; take a new key")
+    Fault::new(
+        Reason::IdempotencyMismatch,
+        "the idempotency key was used with another request; take a new key",
+    )
 }
 
 fn build(start: &Start, caller: &Caller, parent: Option<&RunRow>, now: UnixMillis) -> Result<RunRow, Fault> {
@@ -254,12 +276,21 @@ fn build(start: &Start, caller: &Caller, parent: Option<&RunRow>, now: UnixMilli
 fn person(owner: &str) -> Result<String, Fault> {
     let id = exequatur_identity::SpiffeId::parse(owner).ok();
     let fits = id.filter(|id| matches!(id.principal(), exequatur_identity::Principal::Person(_)));
-    fits.map(|id| id.to_string()).ok_or_else(|| Fault::field("owner", "the owner must be the SPIFFE ID of a person"))
+    fits.map(|id| id.to_string())
+        .ok_or_else(|| Fault::field("owner", "the owner must be the SPIFFE ID of a person"))
 }
 
 /// Invariant I8.
-fn subset(start: &Start, parent: &RunRow, life: Duration, token: Duration, rest: Duration) -> Result<(), Fault> {
-    let no = |what: &str| Err(Fault::new(Reason::NotASubset, format!("a child run's {what} must lie within its parent's")));
+fn subset(
+    start: &Start,
+    parent: &RunRow,
+    life: Duration,
+    token: Duration,
+    rest: Duration,
+) -> Result<(), Fault> {
+    let no = |what: &str| {
+        Err(Fault::new(Reason::NotASubset, format!("a child run's {what} must lie within its parent's")))
+    };
     if start.tenant != parent.tenant {
         return no("tenant");
     }
@@ -322,7 +353,9 @@ mod tests {
 
     #[test]
     fn a_child_prefix_lies_within_its_parents() {
-        assert!(contains("crm.*", "crm.read.*") && contains("crm.*", "crm.read") && contains("crm.*", "crm.*"));
+        assert!(
+            contains("crm.*", "crm.read.*") && contains("crm.*", "crm.read") && contains("crm.*", "crm.*")
+        );
         assert!(!contains("crm.read", "crm.*") && !contains("crm.read.*", "crm.*"));
     }
 }

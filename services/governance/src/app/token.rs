@@ -46,7 +46,12 @@ fn invalid() -> Fault {
 
 impl App {
     /// Mints a token of a run that ends at `expires_at`.
-    pub(crate) fn mint(&self, run: &RunRow, now: UnixMillis, expires_at: UnixMillis) -> Result<String, Fault> {
+    pub(crate) fn mint(
+        &self,
+        run: &RunRow,
+        now: UnixMillis,
+        expires_at: UnixMillis,
+    ) -> Result<String, Fault> {
         let claims = Claims {
             iss: self.zones.own.clone(),
             sub: format!("agent/{}", run.agent),
@@ -90,7 +95,8 @@ impl App {
             .map_err(|_| invalid())?
             .claims;
         let seconds = now.0.div_euclid(1000);
-        let times = claims.exp > seconds && claims.nbf <= seconds + LEEWAY_S && claims.iat <= seconds + LEEWAY_S;
+        let times =
+            claims.exp > seconds && claims.nbf <= seconds + LEEWAY_S && claims.iat <= seconds + LEEWAY_S;
         let own = claims.iss == self.zones.own && claims.aud == self.zones.own && claims.kind == "agent";
         if times && own { Ok(claims) } else { Err(invalid()) }
     }

@@ -185,7 +185,13 @@ pub trait GovernanceStore: Send + Sync {
     /// Digest and bytes of the rule set in force.
     async fn rule_set(&self, tx: &mut Tx, tenant: &str) -> Result<Option<(Vec<u8>, Vec<u8>)>, Fault>;
     /// Puts a rule set in force. False: it already was, and nothing changed.
-    async fn put_rule_set(&self, tx: &mut Tx, tenant: &str, digest: &[u8], bytes: &[u8]) -> Result<bool, Fault>;
+    async fn put_rule_set(
+        &self,
+        tx: &mut Tx,
+        tenant: &str,
+        digest: &[u8],
+        bytes: &[u8],
+    ) -> Result<bool, Fault>;
 
     /// Whether the call was made before.
     async fn seen(&self, tx: &mut Tx, call: CallKey<'_>) -> Result<Seen, Fault>;

@@ -102,13 +102,15 @@ impl GovernanceStore for Sqlite {
 
     async fn runs(&self, tx: &mut Tx, tenant: &str, before: &str, limit: u32) -> Result<Vec<RunRow>, Fault> {
         // UUIDv7 sorts by time.
-        let rows = sqlx::query("SELECT * FROM run WHERE tenant = ?1 AND (?2 = '' OR run < ?2) ORDER BY run DESC LIMIT ?3")
-            .bind(tenant)
-            .bind(before)
-            .bind(limit)
-            .fetch_all(&mut **tx)
-            .await
-            .map_err(fault)?;
+        let rows = sqlx::query(
+            "SELECT * FROM run WHERE tenant = ?1 AND (?2 = '' OR run < ?2) ORDER BY run DESC LIMIT ?3",
+        )
+        .bind(tenant)
+        .bind(before)
+        .bind(limit)
+        .fetch_all(&mut **tx)
+        .await
+        .map_err(fault)?;
         rows.iter().map(rows::run).collect()
     }
 
@@ -172,7 +174,13 @@ impl GovernanceStore for Sqlite {
             .map_err(fault)
     }
 
-    async fn put_rule_set(&self, tx: &mut Tx, tenant: &str, digest: &[u8], bytes: &[u8]) -> Result<bool, Fault> {
+    async fn put_rule_set(
+        &self,
+        tx: &mut Tx,
+        tenant: &str,
+        digest: &[u8],
+        bytes: &[u8],
+    ) -> Result<bool, Fault> {
         if self.rule_set(tx, tenant).await?.is_some_and(|(found, _)| found == digest) {
             return Ok(false);
         }
@@ -208,17 +216,19 @@ impl GovernanceStore for Sqlite {
     }
 
     async fn remember(&self, tx: &mut Tx, call: CallKey<'_>, result: &str) -> Result<(), Fault> {
-        sqlx::query("INSERT INTO idempotency (tenant, caller, method, key, body, result) VALUES (?, ?, ?, ?, ?, ?)")
-            .bind(call.tenant)
-            .bind(call.caller)
-            .bind(call.method)
-            .bind(call.key)
-            .bind(call.body)
-            .bind(result)
-            .execute(&mut **tx)
-            .await
-            .map(drop)
-            .map_err(fault)
+        sqlx::query(
+            "INSERT INTO idempotency (tenant, caller, method, key, body, result) VALUES (?, ?, ?, ?, ?, ?)",
+        )
+        .bind(call.tenant)
+        .bind(call.caller)
+        .bind(call.method)
+        .bind(call.key)
+        .bind(call.body)
+        .bind(result)
+        .execute(&mut **tx)
+        .await
+        .map(drop)
+        .map_err(fault)
     }
 
     async fn plan(&self, tx: &mut Tx, tenant: &str, plan: &str) -> Result<Option<PlanRow>, Fault> {
@@ -261,11 +271,13 @@ impl GovernanceStore for Sqlite {
     }
 
     async fn open_plans(&self, tx: &mut Tx, run: Option<&str>) -> Result<Vec<(String, String)>, Fault> {
-        sqlx::query_as("SELECT tenant, plan FROM plan WHERE open = 1 AND (?1 IS NULL OR run = ?1) ORDER BY plan")
-            .bind(run)
-            .fetch_all(&mut **tx)
-            .await
-            .map_err(fault)
+        sqlx::query_as(
+            "SELECT tenant, plan FROM plan WHERE open = 1 AND (?1 IS NULL OR run = ?1) ORDER BY plan",
+        )
+        .bind(run)
+        .fetch_all(&mut **tx)
+        .await
+        .map_err(fault)
     }
 
     async fn cursor(&self, tx: &mut Tx) -> Result<u64, Fault> {
@@ -275,11 +287,13 @@ impl GovernanceStore for Sqlite {
     }
 
     async fn set_cursor(&self, tx: &mut Tx, at: u64) -> Result<(), Fault> {
-        sqlx::query("INSERT INTO cursor (one, at) VALUES (1, ?) ON CONFLICT (one) DO UPDATE SET at = excluded.at")
-            .bind(signed(at))
-            .execute(&mut **tx)
-            .await
-            .map(drop)
-            .map_err(fault)
+        sqlx::query(
+            "INSERT INTO cursor (one, at) VALUES (1, ?) ON CONFLICT (one) DO UPDATE SET at = excluded.at",
+        )
+        .bind(signed(at))
+        .execute(&mut **tx)
+        .await
+        .map(drop)
+        .map_err(fault)
     }
 }
