@@ -43,7 +43,7 @@ async fn behaves(store: &Store, journal: &dyn JournalStore) {
     let aborted = Row { state: Journal::Aborted, ..first.clone() };
     assert!(!journal.advance(&mut tx, &aborted, Journal::Prepared).await.unwrap());
     assert_eq!(journal.get(&mut tx, &first.key).await.unwrap().unwrap(), dispatched);
-    assert_eq!(journal.unfinished(&mut tx).await.unwrap(), [dispatched.clone()]);
+    assert_eq!(journal.unfinished(&mut tx).await.unwrap(), std::slice::from_ref(&dispatched));
 
     // Only the attempt before, aborted, opens the next one.
     let other = row(1);

@@ -93,6 +93,7 @@ impl PlanService for Plans {
         let call = call("/exequatur.plan.v1.PlanService/ResolveAction", &caller);
         let r = request.get_ref();
         let result = async {
+            let tenant = caller.tenant(&r.tenant)?;
             let succeeded = match r.resolution() {
                 Resolution::Succeeded => true,
                 Resolution::Failed => false,
@@ -100,7 +101,6 @@ impl PlanService for Plans {
                     return Err(Fault::field("resolution", "say whether it succeeded or failed"));
                 }
             };
-            let tenant = caller.tenant(&r.tenant)?;
             self.0.resolve(&caller, tenant, &r.plan, r.index, succeeded, &r.reason).await
         };
         let plan = self.0.answer(&call, result.await.map_err(|f| f.with("tenant", r.tenant.clone()))).await?;

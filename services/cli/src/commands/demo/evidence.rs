@@ -81,9 +81,12 @@ pub(crate) fn verify(world: &World, file: &Path) -> Result<Verdict, Broken> {
 /// Flips the lowest bit of one byte inside a signed entry; the number is the byte's place.
 pub(crate) fn flip(file: &Path) -> Result<usize, Broken> {
     let mut content = std::fs::read(file).map_err(|e| e.to_string())?;
-    // In the middle of the longest signed payload: base64 text, whose flipped digit is another digit.
-    let marker: &[u8] = b"\"payload\":\"";
-    let start = secrets::find(&content, marker).ok_or("the export holds no signed payload")? + marker.len();
+    // In the middle of the first entry's signed payload: base64 text, where a flipped digit is another digit.
+    let mut start = 0;
+    for marker in [&b"\"entry\":"[..], &b"\"payload\":\""[..]] {
+        let found = content.get(start..).and_then(|rest| secrets::find(rest, marker));
+        start += found.ok_or("the export holds no entry")? + marker.len();
+    }
     let length = content.get(start..).and_then(|rest| rest.iter().position(|b| *b == b'"')).unwrap_or(0);
     let mut at = start + length / 2;
     while let Some(byte) = content.get_mut(at) {

@@ -289,8 +289,9 @@ impl<'a> Story<'a> {
             return Err(format!("the phone got {}", String::from_utf8_lossy(&entry.body())));
         }
         // The intruder hides his traces again; the refusal stays recorded.
+        let again = self.world.pid_after(Zone::Governance, governance).await?;
         self.freeze()?;
-        processes::end(self.world.pid_after(Zone::Governance, governance).await?, Signal::SIGTERM).await?;
+        processes::end(again, Signal::SIGTERM).await?;
         sqlite::replace(&database, b"+15550143", b"+15550142")?;
         self.repair();
         self.world.until(&id, "governance is back", |_| true).await?;
