@@ -234,7 +234,7 @@ impl Plane {
     #[must_use]
     pub fn providers(&self) -> Providers {
         let ready = self.ready();
-        let admin = ready.0["dev"]["provider_admin"].as_str().map(ToOwned::to_owned);
+        let admin = ready.0["provider_admin"].as_str().map(ToOwned::to_owned);
         Providers::new(ready.path("/provider_log"), admin)
     }
 }

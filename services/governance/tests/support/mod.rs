@@ -1,6 +1,6 @@
 //! Governance in one process over a real database and real signatures; only its two peers are
 //! played, over gRPC, with their real keys.
-#![allow(dead_code, reason = "each test file uses its part")]
+#![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::Path;
