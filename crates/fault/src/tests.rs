@@ -1,5 +1,5 @@
 //! The gRPC form round-trips, and every reason has one.
-#![allow(clippy::unwrap_used, reason = "tests may stop at once")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests may stop at once")]
 
 use crate::{Effect, Fault, Reason, reason_from_str, reason_str};
 
@@ -33,4 +33,17 @@ fn a_foreign_outage_is_unavailable_and_retryable() {
     let fault = Fault::from_status(&tonic::Status::unavailable("connect error"));
     assert_eq!(fault.reason(), Reason::Unavailable);
     assert!(fault.is_retryable());
+}
+
+#[test]
+fn every_reason_stands_in_the_reference() {
+    let page = include_str!("../../../docs/reference/errors.md");
+    for number in 1..200 {
+        let Ok(reason) = Reason::try_from(number) else { continue };
+        let code = format!("{:?}", Fault::new(reason, "").to_status().code());
+        let row = page.lines().find(|l| l.starts_with(&format!("| `{}` |", reason_str(reason))));
+        let row =
+            row.unwrap_or_else(|| panic!("write `{}` into docs/reference/errors.md", reason_str(reason)));
+        assert!(row.to_lowercase().replace('_', "").contains(&code.to_lowercase()), "{row} is not {code}");
+    }
 }
