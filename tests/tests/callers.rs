@@ -195,8 +195,7 @@ impl Callers {
 }
 
 fn tls(cert: &Path, key: &Path, ca: &Path, realm: &str) -> Tls {
-    let files =
-        TlsFiles { certificate: PathBuf::from(cert), key: PathBuf::from(key), ca: PathBuf::from(ca) };
+    let files = TlsFiles { certificate: PathBuf::from(cert), key: PathBuf::from(key), ca: PathBuf::from(ca) };
     Tls::load(&files, realm).unwrap()
 }
 
@@ -232,7 +231,10 @@ async fn the_matrix_holds() {
                 };
                 checked += 1;
                 if !fits {
-                    wrong.push(format!("{} at {zone} as {column}: expected {expected}, got {found}", row.method));
+                    wrong.push(format!(
+                        "{} at {zone} as {column}: expected {expected}, got {found}",
+                        row.method
+                    ));
                 }
             }
         }

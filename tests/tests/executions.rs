@@ -37,7 +37,10 @@ impl Scene {
         let plan = json!({"context": "c", "idempotency_key": format!("k-{number}"), "actions":
             [{"tool": tool, "arguments": arguments, "rationale": "r"}]});
         let answer = self.plane.propose(&self.token, &plan, &[]);
-        answer.json["plan"].as_str().unwrap_or_else(|| panic!("{} {}", answer.stdout, answer.stderr)).to_owned()
+        answer.json["plan"]
+            .as_str()
+            .unwrap_or_else(|| panic!("{} {}", answer.stdout, answer.stderr))
+            .to_owned()
     }
 
     fn approve(&self, plan: &str) {
@@ -109,16 +112,36 @@ fn answers_of_providers() {
 /// An operator who does not own the run settles a doubt; nothing is sent.
 fn settle(scene: &Scene, plan: &str) {
     let plane = &scene.plane;
-    let own = plane.cli(&["plan", "resolve", plan, "0", "--outcome", "succeeded", "--reason", "asked the phone company"]);
+    let own = plane.cli(&[
+        "plan",
+        "resolve",
+        plan,
+        "0",
+        "--outcome",
+        "succeeded",
+        "--reason",
+        "asked the phone company",
+    ]);
     assert_eq!(own.reason(), "SELF_APPROVAL", "the owner may not");
     let out = plane.folder().join("omar");
-    let issued = plane.cli(&["pki", "issue", "operator", "omar", "--tenant", "demo", "--out", out.to_str().unwrap()]);
+    let issued =
+        plane.cli(&["pki", "issue", "operator", "omar", "--tenant", "demo", "--out", out.to_str().unwrap()]);
     assert_eq!(issued.code, 0, "{}", issued.stderr);
     std::thread::sleep(Duration::from_millis(2500));
     let (cert, key) = (out.join("tls.crt"), out.join("tls.key"));
     let settled = plane.cli(&[
-        "--cert", cert.to_str().unwrap(), "--key", key.to_str().unwrap(),
-        "plan", "resolve", plan, "0", "--outcome", "succeeded", "--reason", "asked the phone company",
+        "--cert",
+        cert.to_str().unwrap(),
+        "--key",
+        key.to_str().unwrap(),
+        "plan",
+        "resolve",
+        plan,
+        "0",
+        "--outcome",
+        "succeeded",
+        "--reason",
+        "asked the phone company",
     ]);
     assert_eq!(settled.code, 0, "{} {}", settled.stdout, settled.stderr);
     assert_eq!(scene.until(plan, &["SUCCEEDED"])["state"], "SUCCEEDED");
@@ -143,8 +166,18 @@ fn mail(scene: &Scene) {
 fn echoes(scene: &Scene) {
     let providers = scene.plane.providers();
     let all = [
-        "plain", "base64", "base64_shift1", "base64_shift2", "base64url", "base64url_no_pad", "hex", "hex_upper", "percent",
-        "percent_all", "json", "json_unicode",
+        "plain",
+        "base64",
+        "base64_shift1",
+        "base64_shift2",
+        "base64url",
+        "base64url_no_pad",
+        "hex",
+        "hex_upper",
+        "percent",
+        "percent_all",
+        "json",
+        "json_unicode",
     ];
     for encoding in all {
         providers.fault(&json!({"provider": "crm", "status": 401, "echo": [encoding]}));
@@ -152,10 +185,12 @@ fn echoes(scene: &Scene) {
         assert_eq!(scene.until(&plan, &["FAILED", "SUCCEEDED"])["state"], "FAILED", "{encoding}");
     }
     let request = providers.of("crm").pop().unwrap();
-    let header = request["headers"]["authorization"].as_str().or_else(|| request["headers"]["Authorization"].as_str());
+    let header =
+        request["headers"]["authorization"].as_str().or_else(|| request["headers"]["Authorization"].as_str());
     let secret = header.unwrap_or_else(|| panic!("{request}")).trim_start_matches("Bearer ").to_owned();
     assert!(secret.len() >= 8, "the secret was really used");
-    let forms = [secret.clone(), STANDARD.encode(&secret), secret.bytes().map(|b| format!("{b:02x}")).collect()];
+    let forms =
+        [secret.clone(), STANDARD.encode(&secret), secret.bytes().map(|b| format!("{b:02x}")).collect()];
     let mut looked = 0;
     for zone in ["governance", "approval", "connector"] {
         for entry in std::fs::read_dir(scene.plane.data().join(zone)).unwrap() {
@@ -177,7 +212,9 @@ fn the_connector_dies_after_the_send() {
     let scene = Scene::new();
     scene.plane.providers().fault(&json!({"provider": "sms", "hang": true}));
     let plan = scene.sms("+15550120");
-    eventually("the provider has it", Duration::from_secs(20), || (scene.seen("sms", "15550120") == 1).then_some(()));
+    eventually("the provider has it", Duration::from_secs(20), || {
+        (scene.seen("sms", "15550120") == 1).then_some(())
+    });
     scene.plane.kill("connector");
     scene.plane.providers().heal();
     let action = scene.until(&plan, &["IN_DOUBT", "SUCCEEDED", "FAILED"]);
@@ -190,12 +227,25 @@ fn the_connector_dies_after_the_send() {
 fn settle_other(scene: &Scene, plan: &str) {
     let out = scene.plane.folder().join("omar");
     let text = out.to_str().unwrap();
-    assert_eq!(scene.plane.cli(&["pki", "issue", "operator", "omar", "--tenant", "demo", "--out", text]).code, 0);
+    assert_eq!(
+        scene.plane.cli(&["pki", "issue", "operator", "omar", "--tenant", "demo", "--out", text]).code,
+        0
+    );
     std::thread::sleep(Duration::from_millis(2500));
     let (cert, key) = (out.join("tls.crt"), out.join("tls.key"));
     let settled = scene.plane.cli(&[
-        "--cert", cert.to_str().unwrap(), "--key", key.to_str().unwrap(),
-        "plan", "resolve", plan, "0", "--outcome", "succeeded", "--reason", "the provider's log shows it",
+        "--cert",
+        cert.to_str().unwrap(),
+        "--key",
+        key.to_str().unwrap(),
+        "plan",
+        "resolve",
+        plan,
+        "0",
+        "--outcome",
+        "succeeded",
+        "--reason",
+        "the provider's log shows it",
     ]);
     assert_eq!(settled.code, 0, "{}", settled.stderr);
     let evidence = scene.plane.folder().join("evidence.jsonl");

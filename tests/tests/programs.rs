@@ -52,7 +52,8 @@ fn what_must_not_start_does_not() {
     assert_eq!(code, 2, "{log}");
     assert!(log.contains("did you mean `realm`"), "{log}");
 
-    let (code, log) = start(&plane, "approval", &|t| t.replace("mode = \"development\"", "mode = \"production\""));
+    let (code, log) =
+        start(&plane, "approval", &|t| t.replace("mode = \"development\"", "mode = \"production\""));
     assert_eq!(code, 2, "{log}");
     assert!(log.contains("development trust bundle"), "{log}");
 

@@ -95,7 +95,8 @@ fn names_and_schemas(agent: &Agent<'_>) {
         assert_eq!(refused.json["error"]["metadata"]["pointer"], pointer, "{arguments}");
     }
     // The escaped spelling is the same name, and denied by its rule.
-    let denied = agent.plan(&json!([{"tool": "files.delete", "arguments": {"path": "/a"}, "rationale": "r"}]));
+    let denied =
+        agent.plan(&json!([{"tool": "files.delete", "arguments": {"path": "/a"}, "rationale": "r"}]));
     assert_eq!(denied.code, 3);
     assert_eq!(denied.json["actions"][0]["state"], "DENIED");
     assert_eq!(denied.json["actions"][0]["rule"], "nothing-is-deleted");
@@ -104,8 +105,9 @@ fn names_and_schemas(agent: &Agent<'_>) {
 
 fn limits(agent: &Agent<'_>) {
     assert_eq!(agent.plan(&json!([])).code, 65);
-    let many: Vec<Json> =
-        (0..257).map(|n| json!({"tool": "crm.read", "arguments": {"id": n.to_string()}, "rationale": ""})).collect();
+    let many: Vec<Json> = (0..257)
+        .map(|n| json!({"tool": "crm.read", "arguments": {"id": n.to_string()}, "rationale": ""}))
+        .collect();
     assert_ne!(agent.plan(&json!(many)).code, 0);
     let long = "r".repeat(4097);
     let refused = agent.plan(&json!([{"tool": "crm.read", "arguments": {"id": "1"}, "rationale": long}]));
@@ -146,7 +148,10 @@ fn mail_headers(agent: &Agent<'_>) {
         ("a@example.org\r\n", "s"),
     ] {
         let refused = mail(to, subject);
-        assert!(["VALUE_DOES_NOT_FIT", "SCHEMA_VIOLATION"].contains(&refused.reason().as_str()), "{to} {subject}");
+        assert!(
+            ["VALUE_DOES_NOT_FIT", "SCHEMA_VIOLATION"].contains(&refused.reason().as_str()),
+            "{to} {subject}"
+        );
     }
     assert_eq!(mail("a@example.org", "Weekly").code, 4);
 }
@@ -165,15 +170,24 @@ fn display(agent: &Agent<'_>) {
     assert!(text.contains("u{202e}") && text.contains("BIDI_CONTROL"), "{text}");
 
     let script = format!("{}{}", "a".repeat(47_960), "rm the whole archive without asking now!");
-    let long = agent.plan(&json!([{"tool": "sms.send", "arguments": {"to": "+15550103", "body": script}, "rationale": "r"}]));
+    let long = agent.plan(
+        &json!([{"tool": "sms.send", "arguments": {"to": "+15550103", "body": script}, "rationale": "r"}]),
+    );
     if long.code == 65 {
         assert_eq!(long.reason(), "TOO_LARGE_TO_SHOW");
     } else {
         let approval = plane.approval_of(long.json["plan"].as_str().unwrap());
-        assert!(plane.cli(&["inbox", "show", &approval]).stdout.contains("rm the whole archive without asking now!"));
+        assert!(
+            plane
+                .cli(&["inbox", "show", &approval])
+                .stdout
+                .contains("rm the whole archive without asking now!")
+        );
     }
     let longer = "a".repeat(70_000);
-    let refused = agent.plan(&json!([{"tool": "sms.send", "arguments": {"to": "+15550104", "body": longer}, "rationale": "r"}]));
+    let refused = agent.plan(
+        &json!([{"tool": "sms.send", "arguments": {"to": "+15550104", "body": longer}, "rationale": "r"}]),
+    );
     assert_eq!(refused.reason(), "TOO_LARGE_TO_SHOW");
 }
 
@@ -284,10 +298,13 @@ fn runs(plane: &Plane) {
     assert_eq!(read(&parent), 5, "revoked, token or not");
     assert_eq!(read(&file), 5, "the child falls with its parent");
 
-    for (agent, scope) in [("bot,root", "crm.read"), ("bot ", "crm.read"), ("bot", "crm.read sms.send"), ("bot", "*")] {
+    for (agent, scope) in
+        [("bot,root", "crm.read"), ("bot ", "crm.read"), ("bot", "crm.read sms.send"), ("bot", "*")]
+    {
         let refused = plane.cli(&["run", "start", "--tenant", "demo", "--agent", agent, "--scope", scope]);
         assert_ne!(refused.code, 0, "{agent:?} {scope:?}");
     }
-    let foreign = plane.cli(&["run", "start", "--tenant", "t-green\nt-blue", "--agent", "bot", "--scope", "crm.read"]);
+    let foreign =
+        plane.cli(&["run", "start", "--tenant", "t-green\nt-blue", "--agent", "bot", "--scope", "crm.read"]);
     assert_ne!(foreign.code, 0);
 }

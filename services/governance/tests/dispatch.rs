@@ -37,10 +37,15 @@ async fn what_a_rule_allows_is_executed_and_leaves_its_receipt() {
     assert_eq!(warrants.len(), 1);
     assert_eq!(warrants[0].decision_kind(), DecisionKind::Rule);
     assert_eq!((&warrants[0].wire_digest, warrants[0].attempt), (&plan.actions[0].wire_digest, 1));
-    let receipts: Vec<_> = bench.log().await.into_iter().filter_map(|b| match b {
-        Body::Receipt(receipt) => Some(receipt),
-        _ => None,
-    }).collect();
+    let receipts: Vec<_> = bench
+        .log()
+        .await
+        .into_iter()
+        .filter_map(|b| match b {
+            Body::Receipt(receipt) => Some(receipt),
+            _ => None,
+        })
+        .collect();
     assert_eq!(receipts.len(), 1);
     assert_eq!(receipts[0].leases, ["l-1"]);
     assert!(!receipts[0].warrant_digest.is_empty() && receipts[0].decision_digest.is_empty());
@@ -106,8 +111,14 @@ async fn an_aborted_attempt_is_followed_by_the_next_and_never_by_more_than_five(
             break;
         }
     }
-    assert_eq!((ended.actions[0].state, ended.actions[0].reason.as_str()), (State::Failed, "ATTEMPTS_EXHAUSTED"));
-    assert_eq!(bench.connector.warrants().iter().skip(2).map(|w| w.attempt).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
+    assert_eq!(
+        (ended.actions[0].state, ended.actions[0].reason.as_str()),
+        (State::Failed, "ATTEMPTS_EXHAUSTED")
+    );
+    assert_eq!(
+        bench.connector.warrants().iter().skip(2).map(|w| w.attempt).collect::<Vec<_>>(),
+        [1, 2, 3, 4, 5]
+    );
 }
 
 #[tokio::test]
@@ -119,7 +130,8 @@ async fn a_connector_that_goes_away_is_asked_about_the_same_attempt_until_it_ans
     let warrants = bench.connector.warrants();
     assert!(warrants.len() >= 4);
     assert!(warrants.iter().all(|w| w.attempt == 1));
-    let ids: std::collections::HashSet<_> = warrants.iter().map(|w| w.header.as_ref().unwrap().id.clone()).collect();
+    let ids: std::collections::HashSet<_> =
+        warrants.iter().map(|w| w.header.as_ref().unwrap().id.clone()).collect();
     assert_eq!(ids.len(), warrants.len(), "each question carries a fresh warrant");
 }
 
@@ -232,7 +244,8 @@ async fn revoking_a_run_ends_what_it_has_open_and_tells_the_others() {
     let run = bench.run().await;
     let plan = run.plan("p-1", &[A_TEXT]).await;
     bench.approval.opened(&plan.digest).await;
-    let revoked = bench.app.revoke(&operator(), support::TENANT, &run.minted.run.run, "leaked").await.unwrap();
+    let revoked =
+        bench.app.revoke(&operator(), support::TENANT, &run.minted.run.run, "leaked").await.unwrap();
     assert_eq!(revoked, [run.minted.run.run.clone()]);
     let again = bench.app.revoke(&operator(), support::TENANT, &run.minted.run.run, "leaked").await.unwrap();
     assert!(again.is_empty(), "a repeat changes nothing");

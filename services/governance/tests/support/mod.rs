@@ -10,9 +10,9 @@ use std::time::Duration;
 use exequatur_approval_client::approval_service_client::ApprovalServiceClient;
 use exequatur_clock::{Clock, ManualClock, UnixMillis};
 use exequatur_execution_client::execution_service_client::ExecutionServiceClient;
+use exequatur_fault::Fault;
 use exequatur_governance::app::{App, Minted, Proposal, Start, Zones};
 use exequatur_governance::store::{MIGRATIONS, PlanRow, Sqlite};
-use exequatur_fault::Fault;
 use exequatur_ledger::{Ledger, outbox};
 use exequatur_lifecycle::Action as State;
 use exequatur_pki::{Kind, Pki};
@@ -50,6 +50,7 @@ pub const SEND: &str = "
 tool: sms.send
 summary: Send a text
 effect: write
+reversible: true
 risk: medium
 input_schema:
   properties:
@@ -63,6 +64,7 @@ pub const DELETE: &str = "
 tool: files.delete
 summary: Delete a file
 effect: write
+reversible: true
 risk: high
 input_schema:
   properties:
@@ -98,7 +100,9 @@ impl Drop for Bench {
 }
 
 fn key(pki: &Path, zone: &str, name: &str) -> Arc<SigningKey> {
-    Arc::new(SigningKey::load(&pki.join("zones").join(zone).join("keys").join(format!("{name}.key"))).unwrap())
+    Arc::new(
+        SigningKey::load(&pki.join("zones").join(zone).join("keys").join(format!("{name}.key"))).unwrap(),
+    )
 }
 
 fn system() -> i64 {
@@ -108,7 +112,12 @@ fn system() -> i64 {
 
 pub fn zones() -> Zones {
     let zone = |name: &str| format!("spiffe://{REALM}/zone/{name}");
-    Zones { realm: REALM.to_owned(), own: zone("governance"), approval: zone("approval"), connector: zone("connector") }
+    Zones {
+        realm: REALM.to_owned(),
+        own: zone("governance"),
+        approval: zone("approval"),
+        connector: zone("connector"),
+    }
 }
 
 impl Bench {

@@ -9,15 +9,16 @@ use exequatur_canonical::Digest;
 use exequatur_execution_server::execution_service_server::{ExecutionService, ExecutionServiceServer};
 use exequatur_fault::{Fault, Reason, reason_str};
 use exequatur_proto::approval::v1::{
-    ItemChange, ItemState, OpenApprovalRequest, OpenApprovalResponse, WatchApprovalsRequest, WatchApprovalsResponse,
-    WithdrawApprovalRequest, WithdrawApprovalResponse,
+    ItemChange, ItemState, OpenApprovalRequest, OpenApprovalResponse, WatchApprovalsRequest,
+    WatchApprovalsResponse, WithdrawApprovalRequest, WithdrawApprovalResponse,
 };
 use exequatur_proto::execution::v1::execute_response::Event;
 use exequatur_proto::execution::v1::{
-    Accepted, CancelRequest, CancelResponse, ExecuteRequest, ExecuteResponse, Finished, ResolveRequest, ResolveResponse,
+    Accepted, CancelRequest, CancelResponse, ExecuteRequest, ExecuteResponse, Finished, ResolveRequest,
+    ResolveResponse,
 };
 use exequatur_proto::statement::v1::{
-    Decision, DecidedItem, Envelope, Header, ItemVerdict, Outcome, OutcomeKind, Warrant,
+    DecidedItem, Decision, Envelope, Header, ItemVerdict, Outcome, OutcomeKind, Warrant,
 };
 use exequatur_statement::{SigningKey, sign};
 use prost::Message as _;
@@ -88,7 +89,9 @@ impl Connector {
     pub async fn serve(&self) -> Channel {
         let (listener, channel) = listen().await;
         let service = ExecutionServiceServer::new(self.clone());
-        tokio::spawn(Server::builder().add_service(service).serve_with_incoming(TcpListenerStream::new(listener)));
+        tokio::spawn(
+            Server::builder().add_service(service).serve_with_incoming(TcpListenerStream::new(listener)),
+        );
         channel
     }
 
@@ -98,7 +101,10 @@ impl Connector {
 
     pub fn warrants(&self) -> Vec<Warrant> {
         let asked = self.0.asked.lock().unwrap();
-        asked.iter().map(|r| Warrant::decode(r.warrant.as_ref().unwrap().payload.as_slice()).unwrap()).collect()
+        asked
+            .iter()
+            .map(|r| Warrant::decode(r.warrant.as_ref().unwrap().payload.as_slice()).unwrap())
+            .collect()
     }
 
     pub fn asked(&self) -> Vec<ExecuteRequest> {
@@ -135,7 +141,10 @@ impl Connector {
 impl ExecutionService for Connector {
     type ExecuteStream = ReceiverStream<Result<ExecuteResponse, Status>>;
 
-    async fn execute(&self, request: Request<ExecuteRequest>) -> Result<Response<Self::ExecuteStream>, Status> {
+    async fn execute(
+        &self,
+        request: Request<ExecuteRequest>,
+    ) -> Result<Response<Self::ExecuteStream>, Status> {
         let request = request.into_inner();
         let warrant = Warrant::decode(request.warrant.as_ref().unwrap().payload.as_slice()).unwrap();
         self.0.asked.lock().unwrap().push(request);
@@ -157,7 +166,9 @@ impl ExecutionService for Connector {
         let outcome = match play {
             Play::Outcome(kind, reason) => self.outcome(&warrant, kind, reason, &self.0.key),
             Play::Abort => self.outcome(&warrant, OutcomeKind::Aborted, Reason::Unavailable, &self.0.key),
-            Play::Forge => self.outcome(&warrant, OutcomeKind::Succeeded, Reason::Unspecified, &self.0.forger),
+            Play::Forge => {
+                self.outcome(&warrant, OutcomeKind::Succeeded, Reason::Unspecified, &self.0.forger)
+            }
             Play::Vanish | Play::Refuse(_) => return Ok(Response::new(ReceiverStream::new(receiver))),
         };
         if !matches!(play, Play::Abort | Play::Forge) {
@@ -210,7 +221,9 @@ impl Approval {
     pub async fn serve(&self) -> Channel {
         let (listener, channel) = listen().await;
         let service = ApprovalServiceServer::new(self.clone());
-        tokio::spawn(Server::builder().add_service(service).serve_with_incoming(TcpListenerStream::new(listener)));
+        tokio::spawn(
+            Server::builder().add_service(service).serve_with_incoming(TcpListenerStream::new(listener)),
+        );
         channel
     }
 
@@ -268,7 +281,11 @@ impl Approval {
         };
         let items = verdicts
             .iter()
-            .map(|(index, verdict)| ItemChange { index: *index, state: state(*verdict).into(), reason: String::new() })
+            .map(|(index, verdict)| ItemChange {
+                index: *index,
+                state: state(*verdict).into(),
+                reason: String::new(),
+            })
             .collect();
         self.event(plan_digest, items, Some(sign(&self.0.key, &decision).unwrap()));
     }
@@ -295,7 +312,10 @@ fn is_of(request: &OpenApprovalRequest, plan_digest: &[u8]) -> bool {
 impl ApprovalService for Approval {
     type WatchApprovalsStream = ReceiverStream<Result<WatchApprovalsResponse, Status>>;
 
-    async fn open_approval(&self, request: Request<OpenApprovalRequest>) -> Result<Response<OpenApprovalResponse>, Status> {
+    async fn open_approval(
+        &self,
+        request: Request<OpenApprovalRequest>,
+    ) -> Result<Response<OpenApprovalResponse>, Status> {
         self.0.opened.lock().unwrap().push(request.into_inner());
         Ok(Response::new(OpenApprovalResponse { approval: "a-1".to_owned() }))
     }
