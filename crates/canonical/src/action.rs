@@ -2,7 +2,7 @@
 
 use crate::decode;
 use crate::digest::{Digest, digest_parts};
-use crate::encode::{self, ActionParts};
+use crate::encode;
 use crate::error::{CanonicalError, ErrorCode};
 use crate::json::read_arguments;
 use crate::value::{Object, Value};
@@ -104,13 +104,15 @@ pub fn freeze_value_action(action: Action) -> Result<FrozenAction, CanonicalErro
         return Err(CanonicalError::new(ErrorCode::InvalidToolName));
     }
     bounds(&action.arguments, 1)?;
-    let parts = parts(&action);
-    let bytes = [parts.before.as_slice(), &parts.rationale, &parts.after].concat();
+    let encode::EncodedAction { bytes, rationale_len, tool_digest_len } = encode::action(&action);
     if bytes.len() > MAX_ACTION_BYTES {
         return Err(CanonicalError::new(ErrorCode::TooLarge));
     }
+    let after_at = bytes.len().saturating_sub(tool_digest_len);
+    let before = bytes.get(..after_at.saturating_sub(rationale_len)).unwrap_or_default();
+    let after = bytes.get(after_at..).unwrap_or_default();
     let digest = digest_parts("exequatur.action.v1", &[&bytes]);
-    let effect_digest = digest_parts("exequatur.effect.v1", &[&parts.before, &parts.after]);
+    let effect_digest = digest_parts("exequatur.effect.v1", &[before, after]);
     Ok(FrozenAction { action, bytes, digest, effect_digest })
 }
 
@@ -131,11 +133,6 @@ pub fn verify_action(bytes: &[u8]) -> Result<FrozenAction, CanonicalError> {
     let action = Action { tool: raw.tool, arguments: raw.arguments, rationale: raw.rationale, tool_digest };
     let frozen = freeze_value_action(action).map_err(|_| not_canonical())?;
     if frozen.bytes == bytes { Ok(frozen) } else { Err(not_canonical()) }
-}
-
-fn parts(action: &Action) -> ActionParts {
-    let digest = action.tool_digest.as_ref().map_or(&[][..], |d| d.as_bytes());
-    encode::action(&action.tool, &action.arguments, &action.rationale, digest)
 }
 
 fn bounds(object: &Object, depth: usize) -> Result<(), CanonicalError> {

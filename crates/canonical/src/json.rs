@@ -157,8 +157,7 @@ impl<'a> Reader<'a> {
     }
 
     fn object(&mut self) -> Read<Value> {
-        let mut members: Vec<(String, Value)> = Vec::new();
-        let mut names = std::collections::HashSet::new();
+        let mut members = BTreeMap::new();
         self.blank();
         if self.take(b'}') {
             return Ok(Value::Object(Object::new()));
@@ -177,11 +176,10 @@ impl<'a> Reader<'a> {
             self.path.push(pointer_token(&name));
             let value = self.value()?;
             // Found once the second value has been read.
-            if !names.insert(name.clone()) {
+            if members.insert(name, value).is_some() {
                 return Err(self.error(ErrorCode::DuplicateName));
             }
             self.path.pop();
-            members.push((name, value));
             self.blank();
             if self.take(b'}') {
                 break;
@@ -190,7 +188,9 @@ impl<'a> Reader<'a> {
                 return self.bad();
             }
         }
-        Object::from_members(members).map(Value::Object).map_err(|_| self.error(ErrorCode::DuplicateName))
+        Object::from_members(members.into_iter().collect())
+            .map(Value::Object)
+            .map_err(|_| self.error(ErrorCode::DuplicateName))
     }
 
     fn list(&mut self) -> Read<Value> {

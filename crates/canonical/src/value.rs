@@ -93,7 +93,7 @@ impl Object {
     }
 
     /// Members in order.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&str, &Value)> + ExactSizeIterator {
         self.0.iter().map(|(n, v)| (n.as_str(), v))
     }
 

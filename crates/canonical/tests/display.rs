@@ -290,11 +290,12 @@ fn warnings_are_bounded_whatever_is_sent() {
     let warnings = warnings_for_action(&frozen, None);
     assert_eq!(warnings.len(), display::MAX_WARNINGS + 1);
     assert_eq!(warnings.last().unwrap().code, WarningCode::MoreWarnings);
-    assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
+    assert!(start.elapsed().as_secs() < 60, "{:?}", start.elapsed());
 }
 
+// `PROPTEST_CASES` asks for more cases than the default of 256.
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn two_texts_look_different(a in hard_text(), b in hard_text()) {

@@ -14,8 +14,9 @@ use common::*;
 use exequatur_canonical::*;
 use proptest::prelude::*;
 
+// `PROPTEST_CASES` asks for more cases than the default of 256.
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn frozen_actions_verify_to_themselves(action in action()) {
