@@ -66,6 +66,7 @@ async fn a_denied_action_is_an_answer_and_not_an_error() {
     // All or nothing: one no ends it before anything starts.
     let mut whole = request("p-2", &calls);
     whole.allow_partial = false;
+    whole.allow_duplicate = true;
     let plan = bench.app.propose(&agent.caller, &whole).await.unwrap().plan;
     assert_eq!(plan.actions[2].state, State::Skipped);
 }
@@ -147,6 +148,7 @@ async fn an_action_stays_within_its_runs_tenant() {
 tool: crm.read
 summary: Read one account
 effect: read
+reversible: true
 risk: low
 attestation: auto
 input_schema:

@@ -189,7 +189,7 @@ impl App {
             sequence: 1,
             approval: String::new(),
             decision: None,
-            actions: (0..).zip(&drafts).map(|(index, draft)| row(index, draft, now)).collect(),
+            actions: (0..).zip(&drafts).map(|(index, draft)| row(index, draft)).collect(),
         };
         // All or nothing: with one denied, the rest is skipped before anybody is asked.
         self.progress(tx, &mut plan).await?;
@@ -310,7 +310,7 @@ fn proposed(index: u32, draft: &Draft) -> ProposedAction {
     }
 }
 
-fn row(index: u32, draft: &Draft, now: UnixMillis) -> ActionRow {
+fn row(index: u32, draft: &Draft) -> ActionRow {
     ActionRow {
         index,
         tool: draft.action.action().tool.clone(),
@@ -329,7 +329,8 @@ fn row(index: u32, draft: &Draft, now: UnixMillis) -> ActionRow {
         attempt: 1,
         asked: false,
         retry_at: UnixMillis(0),
-        ready_at: if draft.state == State::Ready { now } else { UnixMillis(0) },
+        // Its deadline counts from when its turn comes.
+        ready_at: UnixMillis(0),
         on_hold: false,
         previous_abort: Vec::new(),
         receipt: Vec::new(),

@@ -36,6 +36,7 @@ pub const READ: &str = "
 tool: crm.read
 summary: Read one contact
 effect: read
+reversible: true
 risk: low
 attestation: auto
 input_schema:
