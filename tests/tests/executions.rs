@@ -159,7 +159,10 @@ fn mail(scene: &Scene) {
     assert_eq!(mails[0]["to"], json!(["a@example.org"]));
     let data = body(&mails[0]);
     assert!(data.contains("Message-ID: <") && data.contains("Date: "), "{data}");
-    assert!(data.replace("=\r\n", "").contains("one\r\n.\r\ntwo") || data.contains("=2E"), "{data}");
+    assert!(data.contains("Content-Transfer-Encoding: base64"), "{data}");
+    let (_, sent) = data.split_once("\r\n\r\n").unwrap();
+    let sent = STANDARD.decode(sent.replace("\r\n", "")).unwrap();
+    assert_eq!(sent, b"one\r\n.\r\ntwo\r\n", "the body arrives as it was approved");
 }
 
 /// S36: a provider that echoes the credential in every encoding gives none of them to anybody.
