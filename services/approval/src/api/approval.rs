@@ -10,9 +10,13 @@ use exequatur_proto::approval::v1::{
 use exequatur_service::caller;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
+use tonic::metadata::MetadataValue;
 use tonic::{Request, Response, Status};
 
 use crate::app::{App, Subject};
+
+/// Response metadata that says what an operator should look at; the call succeeded all the same.
+pub const WARNING: &str = "exequatur-warning";
 
 /// The service over the use cases.
 pub struct Approvals(pub Arc<App>);
@@ -30,7 +34,11 @@ impl ApprovalService for Approvals {
             Subject { method: "/exequatur.approval.v1.ApprovalService/OpenApproval", caller: &caller };
         let result = self.0.open(request.get_ref()).await;
         let opened = self.0.answer(subject, result).await?;
-        Ok(Response::new(OpenApprovalResponse { approval: opened.approval }))
+        let mut response = Response::new(OpenApprovalResponse { approval: opened.approval });
+        if opened.unattended {
+            response.metadata_mut().insert(WARNING, MetadataValue::from_static("NO_REVIEWERS"));
+        }
+        Ok(response)
     }
 
     async fn watch_approvals(

@@ -5,7 +5,7 @@ mod inbox;
 mod reservation;
 mod reviewer;
 
-pub use approval::Approvals;
+pub use approval::{Approvals, WARNING};
 pub use inbox::Inbox;
 pub use reservation::Reservations;
 pub use reviewer::Reviewers;

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use exequatur_fault::{Fault, Reason};
+pub(crate) use exequatur_door::{mismatch, present, refused};
+use exequatur_fault::Fault;
 use exequatur_ledger::Ledger;
-use exequatur_proto::statement::v1::{Envelope, Header};
-use exequatur_statement::{SigningKey, StatementError, Trust};
+use exequatur_proto::statement::v1::Header;
+use exequatur_statement::{SigningKey, Trust};
 use exequatur_store::{Store, Tx};
 use tokio::sync::watch;
 
@@ -116,34 +117,8 @@ impl App {
     }
 }
 
-/// A statement that is not acceptable, as a fault that names it.
-pub(crate) fn refused(what: &str, error: &StatementError) -> Fault {
-    Fault::new(error.reason(), format!("the {what} is not acceptable: {error}")).with("statement", what)
-}
-
-/// A statement that must be there.
-pub(crate) fn present<'a>(envelope: Option<&'a Envelope>, field: &str) -> Result<&'a Envelope, Fault> {
-    envelope.ok_or_else(|| Fault::field(field, format!("`{field}` is missing; send the signed statement")))
-}
-
 /// 32 bytes, or a fault that names the field.
 pub(crate) fn digest(bytes: &[u8], field: &str) -> Result<exequatur_canonical::Digest, Fault> {
     exequatur_canonical::Digest::from_slice(bytes)
         .map_err(|_| Fault::field(field, format!("`{field}` must be 32 bytes")))
-}
-
-/// Bytes and digest that do not belong together.
-pub(crate) fn mismatch(
-    what: &str,
-    expected: &exequatur_canonical::Digest,
-    found: &exequatur_canonical::Digest,
-) -> Fault {
-    Fault::new(
-        Reason::DigestMismatch,
-        format!(
-            "the {what} digest is not that of the bytes; read them again and compute it from what was read"
-        ),
-    )
-    .with("expected", expected.to_string())
-    .with("found", found.to_string())
 }

@@ -141,7 +141,7 @@ impl App {
             (definition, _) => present(definition.as_ref(), "definition").map_err(at)?,
         };
         let definition =
-            checked::definition(&self.trust, now, &plan.header().tenant, &frozen, envelope).map_err(at)?;
+            checked::definition(&self.trust, now.0, &plan.header().tenant, &frozen, envelope).map_err(at)?;
         // What a rule denied need not have been prepared; what is held must have been.
         let text = if !open.held && open.wire_digest.is_empty() {
             0

@@ -63,7 +63,7 @@ impl App {
         let action = checked::action(plan, row.index, &row.action)?;
         let envelope = Envelope::decode(row.definition.as_slice()).map_err(|_| at(tampered("definition")))?;
         let definition =
-            checked::definition(&self.trust, now, &plan.header().tenant, &action, &envelope).map_err(at)?;
+            checked::definition(&self.trust, now.0, &plan.header().tenant, &action, &envelope).map_err(at)?;
         let prepared = if !row.held && row.wire_digest.is_empty() {
             None
         } else {

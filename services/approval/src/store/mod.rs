@@ -1,4 +1,4 @@
-//! The store contract of approval, in domain words. Knows no SQL and no rule; The behaviour suite
+//! The store contract of approval, in domain words. Knows no SQL and no rule; the behaviour suite
 //! says how an implementation must behave.
 
 use async_trait::async_trait;
@@ -10,6 +10,8 @@ use exequatur_store::Tx;
 
 mod row;
 mod sqlite;
+#[cfg(test)]
+mod suite;
 
 pub use sqlite::{MIGRATIONS, Sqlite};
 
