@@ -295,7 +295,13 @@ fn who_may_say_yes_and_how_long_it_lasts() {
     let (cert, key) = (operator.text("/operator/cert"), operator.text("/operator/key"));
     let name = Path::new(&cert).parent().unwrap().file_name().unwrap().to_str().unwrap().to_owned();
     let person = format!("spiffe://dev.exequatur/person/{name}");
-    let put = plane.cli(&["reviewer", "put", &person]);
+    assert_eq!(
+        plane.cli(&["reviewer", "put", &person]).reason(),
+        "SELF_APPROVAL",
+        "nobody enrols themselves"
+    );
+    let (other, other_key) = another_operator(plane);
+    let put = plane.cli(&["--cert", &other, "--key", &other_key, "reviewer", "put", &person]);
     assert_eq!(put.code, 0, "{} {}", put.stdout, put.stderr);
     let plan = scene.propose("sms.send", &json!({"to": "+15550140", "body": "Hello"}));
     let approval = plane.approval_of(&plan);
@@ -336,4 +342,16 @@ fn who_may_say_yes_and_how_long_it_lasts() {
     });
     assert!(["WITHDRAWN", "REVOKED"].contains(&state["state"].as_str().unwrap()), "{state}");
     assert_eq!(scene.seen("sms", "15550142"), 0);
+}
+
+/// A second operator of the tenant: certificate and key.
+fn another_operator(plane: &Plane) -> (String, String) {
+    let out = plane.folder().join("omar");
+    let text = out.to_str().unwrap();
+    let issued = plane.cli(&["pki", "issue", "operator", "omar", "--tenant", "demo", "--out", text]);
+    assert_eq!(issued.code, 0, "{}", issued.stderr);
+    // Zones look at the trust bundle once a second.
+    std::thread::sleep(Duration::from_millis(2500));
+    let path = |name: &str| out.join(name).to_str().unwrap().to_owned();
+    (path("tls.crt"), path("tls.key"))
 }

@@ -148,13 +148,15 @@ async fn two_answers_at_once_leave_one() {
     for _ in 0..10 {
         let (plan, approval) = bench.opened(&["Hello"]).await;
         let barrier = Arc::new(tokio::sync::Barrier::new(2));
-        let answers = [("rita", plan.yes(&approval, &[])), ("ruth", plan.no(&approval, "no"))].map(|(name, request)| {
-            let (app, barrier) = (Arc::clone(&bench.app), Arc::clone(&barrier));
-            tokio::spawn(async move {
-                barrier.wait().await;
-                app.decide(&reviewer(name), &request).await.is_ok()
-            })
-        });
+        let answers = [("rita", plan.yes(&approval, &[])), ("ruth", plan.no(&approval, "no"))].map(
+            |(name, request)| {
+                let (app, barrier) = (Arc::clone(&bench.app), Arc::clone(&barrier));
+                tokio::spawn(async move {
+                    barrier.wait().await;
+                    app.decide(&reviewer(name), &request).await.is_ok()
+                })
+            },
+        );
         let mut won = 0;
         for answer in answers {
             won += u32::from(answer.await.unwrap());
@@ -182,7 +184,11 @@ async fn a_withdrawn_plan_cannot_be_answered() {
     let bench = Bench::start().await;
     let (plan, approval) = bench.opened(&["Hello"]).await;
     assert_eq!(bench.withdraw(&plan, "WITHDRAWN").await.0, ItemState::Withdrawn);
-    assert_eq!(bench.withdraw(&plan, "RUN_REVOKED").await.0, ItemState::Withdrawn, "a repeat changes nothing");
+    assert_eq!(
+        bench.withdraw(&plan, "RUN_REVOKED").await.0,
+        ItemState::Withdrawn,
+        "a repeat changes nothing"
+    );
     assert_eq!(reason(bench.app.decide(&reviewer("rita"), &plan.yes(&approval, &[])).await), "WITHDRAWN");
     assert_eq!(bench.transitions().await, [" hold PENDING", "PENDING withdraw WITHDRAWN"]);
 }
@@ -200,8 +206,10 @@ async fn rewritten_rows_are_found() {
     bench.sql("CREATE TABLE kept AS SELECT * FROM action").await;
     assert_eq!(
         bench
-            .sql("UPDATE action SET action = (SELECT e.action FROM action e ORDER BY e.approval DESC LIMIT 1)
-                  WHERE approval = (SELECT min(approval) FROM approval)")
+            .sql(
+                "UPDATE action SET action = (SELECT e.action FROM action e ORDER BY e.approval DESC LIMIT 1)
+                  WHERE approval = (SELECT min(approval) FROM approval)"
+            )
             .await,
         1
     );
@@ -212,8 +220,12 @@ async fn rewritten_rows_are_found() {
         .sql("UPDATE action SET wire_digest = (SELECT e.wire_digest FROM action e ORDER BY e.approval DESC LIMIT 1)
               WHERE approval = (SELECT min(approval) FROM approval)")
         .await;
-    bench.sql("CREATE TABLE evil AS SELECT header, plan_digest FROM approval ORDER BY approval DESC LIMIT 1").await;
-    bench.sql("UPDATE approval SET plan_digest = x'00' WHERE approval = (SELECT max(approval) FROM approval)").await;
+    bench
+        .sql("CREATE TABLE evil AS SELECT header, plan_digest FROM approval ORDER BY approval DESC LIMIT 1")
+        .await;
+    bench
+        .sql("UPDATE approval SET plan_digest = x'00' WHERE approval = (SELECT max(approval) FROM approval)")
+        .await;
     bench
         .sql("UPDATE approval SET header = (SELECT header FROM evil), plan_digest = (SELECT plan_digest FROM evil)
               WHERE approval = (SELECT min(approval) FROM approval)")

@@ -34,8 +34,15 @@ async fn every_byte_is_recomputed() {
     assert_eq!(after(&bench, |r| r.actions[0].action.push(0)).await, "NOT_CANONICAL");
     // S01: other bytes that are canonical by themselves.
     assert_eq!(after(&bench, |r| r.actions[0].action.clone_from(&other.action)).await, "DIGEST_MISMATCH");
-    assert_eq!(after(&bench, |r| r.actions[1].wire_digest.clone_from(&other.wire_digest)).await, "DIGEST_MISMATCH");
-    assert_eq!(after(&bench, |r| r.actions[1].wire_digest.clear()).await, "INVALID_FIELD", "held, so prepared");
+    assert_eq!(
+        after(&bench, |r| r.actions[1].wire_digest.clone_from(&other.wire_digest)).await,
+        "DIGEST_MISMATCH"
+    );
+    assert_eq!(
+        after(&bench, |r| r.actions[1].wire_digest.clear()).await,
+        "INVALID_FIELD",
+        "held, so prepared"
+    );
     assert_eq!(after(&bench, |r| r.actions.swap(0, 1)).await, "INVALID_FIELD", "in the order of the plan");
     assert_eq!(after(&bench, |r| drop(r.actions.pop())).await, "INVALID_FIELD", "every action is shown");
     assert_eq!(after(&bench, |r| r.actions.iter_mut().for_each(|a| a.held = false)).await, "INVALID_FIELD");
@@ -114,7 +121,8 @@ async fn a_list_shows_own_tenants_page_by_page() {
     }
     let elsewhere = bench.opened_with(&["hidden"], |h| "t-blue".clone_into(&mut h.tenant)).await.1;
     let rita = reviewer("rita");
-    let list = |page_token: String| exequatur_approval::app::ListRequest { page_size: 2, page_token, state: None };
+    let list =
+        |page_token: String| exequatur_approval::app::ListRequest { page_size: 2, page_token, state: None };
     let (first, token) = bench.app.list(&rita, &list(String::new())).await.unwrap();
     let (second, last) = bench.app.list(&rita, &list(token)).await.unwrap();
     let seen: Vec<_> = first.iter().chain(&second).map(|a| a.approval.clone()).collect();
@@ -141,7 +149,10 @@ async fn reviewers_are_persons_of_the_realm_enrolled_by_another() {
     ] {
         assert_eq!(reason(bench.app.put_reviewer(&operator, TENANT, bad).await), "INVALID_FIELD", "{bad}");
     }
-    assert_eq!(reason(bench.app.put_reviewer(&operator, "t-green\nt-blue", &person("rita")).await), "INVALID_FIELD");
+    assert_eq!(
+        reason(bench.app.put_reviewer(&operator, "t-green\nt-blue", &person("rita")).await),
+        "INVALID_FIELD"
+    );
     assert_eq!(reason(bench.app.put_reviewer(&operator, TENANT, &person("olga")).await), "SELF_APPROVAL");
     let mut narrow = operator.clone();
     narrow.tenants = exequatur_service::Tenants::Only(vec!["t-blue".to_owned()]);

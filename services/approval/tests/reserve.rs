@@ -46,7 +46,12 @@ async fn a_yes_is_spent_once() {
     assert_eq!(reason(bench.reserve(&plan, 2).await), "APPROVAL_SPENT");
     assert_eq!(
         bench.transitions().await,
-        [" hold PENDING", "PENDING approve APPROVED", "APPROVED reserve RESERVED", "RESERVED commit CONSUMED"]
+        [
+            " hold PENDING",
+            "PENDING approve APPROVED",
+            "APPROVED reserve RESERVED",
+            "RESERVED commit CONSUMED"
+        ]
     );
 }
 
@@ -68,7 +73,11 @@ async fn only_a_signed_abort_gives_it_back() {
     assert_eq!(reason(bench.app.release(Some(&forged)).await), "STATEMENT_INVALID");
     assert_eq!(reason(bench.app.release(None).await), "INVALID_FIELD");
     release(&bench, &plan, 1).await.unwrap();
-    assert_eq!(bench.transitions().await.last().unwrap(), "RESERVED release_late EXPIRED", "its window is over");
+    assert_eq!(
+        bench.transitions().await.last().unwrap(),
+        "RESERVED release_late EXPIRED",
+        "its window is over"
+    );
     assert_eq!(reason(bench.reserve(&plan, 2).await), "EXPIRED");
 }
 
@@ -305,7 +314,9 @@ async fn a_yes_cannot_be_written_into_the_store() {
 
     // The decision of another plan.
     let (other, id) = bench.opened(&["other"]).await;
-    bench.sql("UPDATE approval SET decision = (SELECT decision FROM approval WHERE decision IS NOT NULL)").await;
+    bench
+        .sql("UPDATE approval SET decision = (SELECT decision FROM approval WHERE decision IS NOT NULL)")
+        .await;
     bench.sql("UPDATE item SET state = 'APPROVED', last_entry = (SELECT max(last_entry) FROM item WHERE state = 'APPROVED')").await;
     assert_eq!(reason(bench.reserve(&other, 1).await), "DIGEST_MISMATCH");
     assert!(bench.app.decide(&reviewer("rita"), &other.yes(&id, &[])).await.is_err());

@@ -54,7 +54,8 @@ fn card(approval: &str, tenant: &str, plan: u8) -> Card {
 }
 
 async fn approvals(store: &Store, rows: &dyn ApprovalStore) {
-    let (first, second, foreign) = (card("a-1", "t-green", 1), card("a-2", "t-green", 2), card("a-3", "t-blue", 1));
+    let (first, second, foreign) =
+        (card("a-1", "t-green", 1), card("a-2", "t-green", 2), card("a-3", "t-blue", 1));
     let mut tx = store.begin().await.unwrap();
     for card in [&first, &second, &foreign] {
         rows.insert(&mut tx, card).await.unwrap();
@@ -134,7 +135,10 @@ async fn events(store: &Store, rows: &dyn ApprovalStore) {
     assert_eq!(rows.push_event(&mut tx, &event("a-2")).await.unwrap(), 2);
     tx.commit().await.unwrap();
     let seen = rows.events_after(0, 9).await.unwrap();
-    assert_eq!(seen.iter().map(|e| (e.sequence, e.approval.as_str())).collect::<Vec<_>>(), [(1, "a-1"), (2, "a-2")]);
+    assert_eq!(
+        seen.iter().map(|e| (e.sequence, e.approval.as_str())).collect::<Vec<_>>(),
+        [(1, "a-1"), (2, "a-2")]
+    );
     assert_eq!(rows.events_after(1, 9).await.unwrap().len(), 1);
     assert_eq!(rows.events_after(0, 1).await.unwrap().len(), 1);
     assert!(rows.events_after(u64::MAX, 9).await.unwrap().is_empty());

@@ -187,11 +187,7 @@ impl Bench {
         self.opened_with(texts, |_| ()).await
     }
 
-    pub async fn opened_with(
-        &self,
-        texts: &[&str],
-        change: impl FnOnce(&mut PlanHeader),
-    ) -> (Plan, String) {
+    pub async fn opened_with(&self, texts: &[&str], change: impl FnOnce(&mut PlanHeader)) -> (Plan, String) {
         let plan = self.plan(texts, change);
         let opened = self.app.open(&plan.request).await.unwrap();
         (plan, opened.approval)
@@ -274,8 +270,7 @@ impl Bench {
     }
 
     pub async fn reserve(&self, plan: &Plan, attempt: u32) -> Result<Envelope, Fault> {
-        let previous_abort =
-            (attempt > 1).then(|| self.outcome(plan, 0, attempt - 1, OutcomeKind::Aborted));
+        let previous_abort = (attempt > 1).then(|| self.outcome(plan, 0, attempt - 1, OutcomeKind::Aborted));
         let request =
             ReserveRequest { warrant: Some(self.warrant(plan, 0, attempt)), attempt, previous_abort };
         self.app.reserve(&request).await
