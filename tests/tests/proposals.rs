@@ -1,5 +1,6 @@
 //! What agents may and may not propose: attack rows S11–S20, S22–S25, S27–S32, S49, S50, S52 as far as
 //! a proposal reaches, each with its harmless counter-case, through the CLI against a real plane.
+#![allow(clippy::type_complexity, reason = "a table of cases is clearer than a named type for it")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,5 @@
 //! Deciding: who may, over which bytes, and what becomes of it.
+#![allow(clippy::type_complexity, reason = "a table of cases is clearer than a named type for it")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,5 @@
 //! Reserving, spending and giving back: invariants 3 and 4.
+#![allow(clippy::type_complexity, reason = "a table of cases is clearer than a named type for it")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

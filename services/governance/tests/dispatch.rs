@@ -246,7 +246,7 @@ async fn revoking_a_run_ends_what_it_has_open_and_tells_the_others() {
     bench.approval.opened(&plan.digest).await;
     let revoked =
         bench.app.revoke(&operator(), support::TENANT, &run.minted.run.run, "leaked").await.unwrap();
-    assert_eq!(revoked, [run.minted.run.run.clone()]);
+    assert_eq!(revoked, std::slice::from_ref(&run.minted.run.run));
     let again = bench.app.revoke(&operator(), support::TENANT, &run.minted.run.run, "leaked").await.unwrap();
     assert!(again.is_empty(), "a repeat changes nothing");
     let ended = bench.until(&plan.plan, &[State::Withdrawn]).await;
