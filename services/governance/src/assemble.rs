@@ -56,6 +56,8 @@ pub async fn run(mut zone: Zone<Config>) -> Result<(), Failure> {
 }
 
 fn app(zone: &mut Zone<Config>, store: Store, ledger: Ledger) -> Result<App, Failure> {
+    let tenants = zone.config.tenants.as_deref().map(crate::tenants::load).transpose();
+    let tenants = tenants.map_err(Failure::Configuration)?;
     let peer = |which: Peer| SpiffeId::zone(&zone.common.realm, which).map_err(Fault::internal);
     let approval = channel(&zone.tls, &zone.config.peers.approval, peer(Peer::Approval)?);
     let connector = channel(&zone.tls, &zone.config.peers.connector, peer(Peer::Connector)?);
@@ -75,6 +77,7 @@ fn app(zone: &mut Zone<Config>, store: Store, ledger: Ledger) -> Result<App, Fai
         approval: ApprovalServiceClient::new(approval),
         connector: ExecutionServiceClient::new(connector),
         zones,
+        tenants,
         outbox: Arc::new(Notify::new()),
         work: Arc::new(Notify::new()),
         changed: watch::Sender::new(()),

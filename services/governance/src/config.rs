@@ -1,5 +1,7 @@
 //! The zone's own part of the configuration.
 
+use std::path::PathBuf;
+
 use exequatur_service::SectionNames;
 use serde::Deserialize;
 
@@ -8,6 +10,8 @@ use serde::Deserialize;
 pub struct Config {
     /// Zones that it calls.
     pub peers: Peers,
+    /// YAML file that lists the tenants; without one the trust bundle alone says for whom callers act.
+    pub tenants: Option<PathBuf>,
 }
 
 /// host:port of zones.
@@ -21,5 +25,5 @@ pub struct Peers {
 }
 
 impl SectionNames for Config {
-    const NAMES: &'static [&'static str] = &["peers"];
+    const NAMES: &'static [&'static str] = &["peers", "tenants"];
 }

@@ -16,5 +16,6 @@ pub mod app;
 mod assemble;
 pub mod config;
 pub mod store;
+mod tenants;
 
 pub use assemble::run;

@@ -246,3 +246,70 @@ async fn names_are_one_name_each() {
         assert_eq!(refused.reason(), Reason::InvalidField, "{bad:?}");
     }
 }
+
+/// I11.
+#[tokio::test]
+async fn observing_lets_the_reversible_through_and_records_what_enforcing_would_have_said() {
+    let bench = Bench::start().await;
+    bench.apply_tool(&support::DELETE.replace("reversible: true", "reversible: false")).await;
+    bench.apply_tool(&support::READ.replace("crm.read", "crm.list")).await;
+    let rules = "
+mode: observe
+default: deny
+rules:
+  - {id: none, tool: \"*\", action: deny}
+";
+    bench.rules(rules).await;
+    let agent = bench.run().await;
+    let calls = [("crm.list", r#"{"id":1}"#), ("files.delete", r#"{"path":"a"}"#)];
+    let plan = agent.plan("p-1", &calls).await;
+    assert_eq!(plan.actions[0].verdict, "auto_approve");
+    assert_eq!((plan.actions[1].state, plan.actions[1].reason.as_str()), (State::Denied, "DENIED_BY_RULE"));
+    let proposed = bench.log().await.into_iter().find_map(|body| match body {
+        Body::PlanProposed(proposed) => Some(proposed),
+        _ => None,
+    });
+    let proposed = proposed.unwrap();
+    assert_eq!((proposed.mode.as_str(), proposed.actions[0].enforce_verdict.as_str()), ("observe", "deny"));
+    // S27: the switch itself is on the record, with who made it.
+    let switches = bench.log().await.into_iter().filter(
+        |body| matches!(body, Body::RegisterChanged(c) if c.register == "rule_set" && c.actor == support::OPERATOR),
+    );
+    assert_eq!(switches.count(), 2);
+}
+
+#[tokio::test]
+async fn a_tenant_that_is_not_served_gets_nothing() {
+    let bench = Bench::serving(Some(&[support::TENANT, "t-red"])).await;
+    let agent = bench.run().await;
+    assert_eq!(agent.plan("p-1", &[("crm.read", r#"{"id":1}"#)]).await.actions.len(), 1);
+    let mut other = start("k-2", &["crm.read"]);
+    other.tenant = "t-blue".to_owned();
+    let refused = bench.app.start_run(&operator(), other).await.unwrap_err();
+    assert_eq!(refused.reason(), Reason::TenantNotAllowed);
+    let definition = bench.definition(support::READ);
+    let refused = bench.app.apply_tool(support::OPERATOR, "t-blue", Some(&definition)).await.unwrap_err();
+    assert_eq!(refused.reason(), Reason::TenantNotAllowed);
+}
+
+#[tokio::test]
+async fn a_refused_proposal_leaves_one_record_in_its_tenants_log() {
+    use exequatur_plan_server::plan_service_server::PlanService as _;
+    let bench = Bench::start().await;
+    let agent = bench.run().await;
+    let plans = exequatur_governance::api::Plans(bench.app.clone());
+    let mut call = tonic::Request::new(request("p-1", &[("crm.raed", r#"{"id":1}"#)]));
+    call.extensions_mut().insert(agent.caller.clone());
+    plans.propose_plan(call).await.unwrap_err();
+    let refusals: Vec<_> = bench
+        .log()
+        .await
+        .into_iter()
+        .filter_map(|body| match body {
+            Body::Refusal(refusal) => Some((refusal.method, refusal.reason)),
+            _ => None,
+        })
+        .collect();
+    let method = "/exequatur.plan.v1.PlanService/ProposePlan".to_owned();
+    assert_eq!(refusals, [(method, "UNKNOWN_TOOL".to_owned())]);
+}

@@ -36,8 +36,10 @@ fn cut<T>(entries: &mut Vec<T>, size: u32) -> bool {
     more
 }
 
-fn call(method: &'static str, caller: &Caller) -> Call {
-    Call { method, caller: caller.id.clone() }
+/// What a refusal's record says; a tenant that is not the caller's gets no record in its log.
+fn call(method: &'static str, caller: &Caller, tenant: &str) -> Call {
+    let tenant = caller.tenant(tenant).ok().map(str::to_owned);
+    Call { method, caller: caller.id.clone(), tenant }
 }
 
 fn duration(field: &str, given: Option<&prost_types::Duration>) -> Result<Option<Duration>, Fault> {

@@ -36,10 +36,9 @@ impl PlanService for Plans {
         request: Request<ProposePlanRequest>,
     ) -> Result<Response<ProposePlanResponse>, Status> {
         let caller = caller(&request)?;
-        let call = call("/exequatur.plan.v1.PlanService/ProposePlan", &caller);
+        let call = call("/exequatur.plan.v1.PlanService/ProposePlan", &caller, "");
         let result = self.0.propose(&caller, request.get_ref()).await;
-        let tenant = caller.run.as_ref().map(|r| r.tenant.clone()).unwrap_or_default();
-        let proposal = self.0.answer(&call, result.map_err(|f| f.with("tenant", tenant))).await?;
+        let proposal = self.0.answer(&call, result).await?;
         let mut plan = shown(&proposal.plan);
         if proposal.duplicate {
             plan.duplicate_of.clone_from(&plan.plan);
@@ -78,8 +77,8 @@ impl PlanService for Plans {
         request: Request<CancelPlanRequest>,
     ) -> Result<Response<CancelPlanResponse>, Status> {
         let caller = caller(&request)?;
-        let call = call("/exequatur.plan.v1.PlanService/CancelPlan", &caller);
         let r = request.get_ref();
+        let call = call("/exequatur.plan.v1.PlanService/CancelPlan", &caller, &r.tenant);
         let result = async { self.0.cancel_plan(&caller, caller.tenant(&r.tenant)?, &r.plan).await };
         let plan = self.0.answer(&call, result.await).await?;
         Ok(Response::new(CancelPlanResponse { plan: Some(shown(&plan)) }))
@@ -90,8 +89,8 @@ impl PlanService for Plans {
         request: Request<ResolveActionRequest>,
     ) -> Result<Response<ResolveActionResponse>, Status> {
         let caller = caller(&request)?;
-        let call = call("/exequatur.plan.v1.PlanService/ResolveAction", &caller);
         let r = request.get_ref();
+        let call = call("/exequatur.plan.v1.PlanService/ResolveAction", &caller, &r.tenant);
         let result = async {
             let tenant = caller.tenant(&r.tenant)?;
             let succeeded = match r.resolution() {
@@ -103,7 +102,7 @@ impl PlanService for Plans {
             };
             self.0.resolve(&caller, tenant, &r.plan, r.index, succeeded, &r.reason).await
         };
-        let plan = self.0.answer(&call, result.await.map_err(|f| f.with("tenant", r.tenant.clone()))).await?;
+        let plan = self.0.answer(&call, result.await).await?;
         Ok(Response::new(ResolveActionResponse { plan: Some(shown(&plan)) }))
     }
 
@@ -112,8 +111,8 @@ impl PlanService for Plans {
         request: Request<ReleaseActionRequest>,
     ) -> Result<Response<ReleaseActionResponse>, Status> {
         let caller = caller(&request)?;
-        let call = call("/exequatur.plan.v1.PlanService/ReleaseAction", &caller);
         let r = request.get_ref();
+        let call = call("/exequatur.plan.v1.PlanService/ReleaseAction", &caller, &r.tenant);
         let result = async { self.0.release_hold(caller.tenant(&r.tenant)?, &r.plan, r.index).await };
         let plan = self.0.answer(&call, result.await).await?;
         Ok(Response::new(ReleaseActionResponse { plan: Some(shown(&plan)) }))

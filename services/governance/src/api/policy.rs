@@ -22,8 +22,8 @@ impl PolicyService for Policies {
         request: Request<ApplyRuleSetRequest>,
     ) -> Result<Response<ApplyRuleSetResponse>, Status> {
         let caller = caller(&request)?;
-        let call = call("/exequatur.policy.v1.PolicyService/ApplyRuleSet", &caller);
         let r = request.get_ref();
+        let call = call("/exequatur.policy.v1.PolicyService/ApplyRuleSet", &caller, &r.tenant);
         let result =
             async { self.0.apply_rule_set(&caller.id, caller.tenant(&r.tenant)?, &r.rule_set).await };
         let digest = self.0.answer(&call, result.await).await?;

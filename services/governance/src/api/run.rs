@@ -29,8 +29,8 @@ impl RunService for Runs {
         request: Request<StartRunRequest>,
     ) -> Result<Response<StartRunResponse>, Status> {
         let caller = caller(&request)?;
-        let call = call("/exequatur.run.v1.RunService/StartRun", &caller);
         let r = request.get_ref();
+        let call = call("/exequatur.run.v1.RunService/StartRun", &caller, &r.tenant);
         let result = async {
             let start = Start {
                 tenant: caller.tenant(&r.tenant)?.to_owned(),
@@ -57,8 +57,8 @@ impl RunService for Runs {
         request: Request<RenewRunTokenRequest>,
     ) -> Result<Response<RenewRunTokenResponse>, Status> {
         let caller = caller(&request)?;
-        let call = call("/exequatur.run.v1.RunService/RenewRunToken", &caller);
         let r = request.get_ref();
+        let call = call("/exequatur.run.v1.RunService/RenewRunToken", &caller, &r.tenant);
         let result = async {
             let tenant = caller.tenant(&r.tenant)?;
             self.0.renew(&caller, tenant, &r.run, duration("token_ttl", r.token_ttl.as_ref())?).await
@@ -75,8 +75,8 @@ impl RunService for Runs {
         request: Request<RevokeRunRequest>,
     ) -> Result<Response<RevokeRunResponse>, Status> {
         let caller = caller(&request)?;
-        let call = call("/exequatur.run.v1.RunService/RevokeRun", &caller);
         let r = request.get_ref();
+        let call = call("/exequatur.run.v1.RunService/RevokeRun", &caller, &r.tenant);
         let result = async { self.0.revoke(&caller, caller.tenant(&r.tenant)?, &r.run, &r.reason).await };
         let revoked = self.0.answer(&call, result.await).await?;
         Ok(Response::new(RevokeRunResponse { revoked }))

@@ -27,8 +27,8 @@ impl ToolService for Tools {
         request: Request<ApplyToolRequest>,
     ) -> Result<Response<ApplyToolResponse>, Status> {
         let caller = caller(&request)?;
-        let call = call("/exequatur.tool.v1.ToolService/ApplyTool", &caller);
         let r = request.get_ref();
+        let call = call("/exequatur.tool.v1.ToolService/ApplyTool", &caller, &r.tenant);
         let result =
             async { self.0.apply_tool(&caller.id, caller.tenant(&r.tenant)?, r.definition.as_ref()).await };
         let (tool, digest) = self.0.answer(&call, result.await).await?;

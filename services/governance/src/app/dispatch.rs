@@ -10,8 +10,8 @@ use exequatur_door::Checked;
 use exequatur_fault::{Fault, Reason};
 use exequatur_lifecycle::{Action as State, Event, Machine as _, Run as RunState};
 use exequatur_policy::{Compiled, Verdict};
+use exequatur_proto::execution::v1::ExecuteRequest;
 use exequatur_proto::execution::v1::execute_response::Event as Said;
-use exequatur_proto::execution::v1::{ActionRef, CancelRequest, ExecuteRequest, cancel_request::Subject};
 use exequatur_proto::statement::v1::{DecisionKind, Envelope, Header, Warrant};
 use exequatur_statement::sign;
 use exequatur_store::Tx;
@@ -123,18 +123,24 @@ impl App {
             return Ok(Turn::Later(action.retry_at));
         }
         let (asked, state) = (action.asked, action.state);
+        if asked && action.journal != self.trust.journal() {
+            self.journal_lost(tx, plan, index).await?;
+            return Ok(Turn::Nothing);
+        }
         if state == State::Ready && now > action.ready_at.saturating_add(READY_FOR) {
             let fault = Fault::new(Reason::Expired, "it could not be started in time");
             if asked {
                 return Ok(Turn::CancelFirst(index, Event::Expire, fault));
             }
-            return self.give_up(tx, plan, index, Event::Expire, fault).await;
+            self.give_up(tx, plan, index, Event::Expire, fault).await?;
+            return Ok(Turn::Nothing);
         }
         let action = action.clone();
         match self.warranted(&mut tx, &plan, &action).await {
             Ok(question) => {
                 if let Some(action) = plan.actions.get_mut(position) {
                     action.asked = true;
+                    action.journal = self.trust.journal();
                 }
                 self.rows.put_plan(&mut tx, &plan).await?;
                 tx.commit().await?;
@@ -151,33 +157,9 @@ impl App {
                 if asked {
                     return Ok(Turn::CancelFirst(index, event, fault));
                 }
-                self.give_up(tx, plan, index, event, fault).await
+                self.give_up(tx, plan, index, event, fault).await.map(|()| Turn::Nothing)
             }
         }
-    }
-
-    async fn give_up(
-        &self,
-        mut tx: Tx,
-        mut plan: PlanRow,
-        index: u32,
-        event: Event,
-        fault: Fault,
-    ) -> Result<Turn, Fault> {
-        let cause = Cause::of(&self.zones.own, fault.reason(), fault.message());
-        self.step(&mut tx, &mut plan, index, event, cause).await?;
-        self.withdraw(&mut tx, &plan, &[index], fault.reason()).await?;
-        self.progress(&mut tx, &mut plan).await?;
-        self.rows.put_plan(&mut tx, &plan).await?;
-        self.commit(tx).await?;
-        // A tampered row is more than a refusal of one action.
-        let call = super::Call { method: "dispatch", caller: self.zones.own.clone() };
-        let digest =
-            exequatur_canonical::Digest::from_slice(&plan.digest).map(|d| d.to_string()).unwrap_or_default();
-        let about =
-            fault.with("tenant", plan.tenant.clone()).with("plan", digest).with("index", index.to_string());
-        drop(self.answer::<()>(&call, Err(about)).await);
-        Ok(Turn::Nothing)
     }
 
     /// A warrant for exactly what the zone's own signed proposal names, if what is in force now is no
@@ -214,6 +196,7 @@ impl App {
         checked: &Checked,
         rules: &Compiled,
     ) -> Result<(), Fault> {
+        self.served(&plan.tenant)?;
         let run = self.rows.run(tx, &plan.tenant, &plan.run).await?;
         let run = run.ok_or_else(|| Fault::new(Reason::RunRevoked, "the run is gone"))?;
         if run.state != RunState::Active {
@@ -340,7 +323,9 @@ impl App {
         question: &Question,
         fault: Fault,
     ) -> Result<(), Fault> {
-        if !is_final(fault.reason()) || fault.reason() == Reason::WarrantExpired {
+        // Another journal: one of the two has not read the new trust bundle yet.
+        let passes = matches!(fault.reason(), Reason::WarrantExpired | Reason::JournalMismatch);
+        if passes || !is_final(fault.reason()) {
             return self.wait(tenant, plan, question, &fault).await;
         }
         let mut tx = self.store.begin().await?;
@@ -351,7 +336,7 @@ impl App {
             return self.wait(tenant, &plan.plan, question, &fault).await;
         }
         let event = if fault.reason() == Reason::Cancelled { Event::Revoke } else { Event::Refuse };
-        self.give_up(tx, plan, question.index, event, fault).await.map(drop)
+        self.give_up(tx, plan, question.index, event, fault).await
     }
 
     /// Stays as it is, says why it waits, and is asked about again.
@@ -373,46 +358,6 @@ impl App {
             self.commit(tx).await?;
         }
         Ok(())
-    }
-
-    /// Nothing may start any more: the connector forgets what it did not take, or says what it did.
-    async fn cancel_first(
-        &self,
-        tenant: &str,
-        plan: &str,
-        index: u32,
-        event: Event,
-        fault: Fault,
-    ) -> Result<(), Fault> {
-        let mut tx = self.store.begin().await?;
-        let found = self.rows.plan(&mut tx, tenant, plan).await?;
-        drop(tx);
-        let Some(found) = found else { return Ok(()) };
-        let subject = Subject::Action(ActionRef { plan_digest: found.digest.clone(), index });
-        let mut call =
-            tonic::Request::new(CancelRequest { tenant: tenant.to_owned(), subject: Some(subject) });
-        call.set_timeout(PEER);
-        let said =
-            self.connector.clone().cancel(call).await.map_err(|s| Fault::from_status(&s))?.into_inner();
-        if let Some(outcome) = said.aborted.first() {
-            let answer = Answer { index, warrant: &[], outcome, result: &[] };
-            return self.take_answer(tenant, plan, answer).await;
-        }
-        let mut tx = self.store.begin().await?;
-        let Some(mut plan) = self.rows.plan(&mut tx, tenant, plan).await? else { return Ok(()) };
-        if said.already_sent.is_empty() {
-            return self.give_up(tx, plan, index, event, fault).await.map(drop);
-        }
-        if event != Event::Expire {
-            return Err(fault);
-        }
-        // It was sent: what became of it is asked for as ever.
-        let position = usize::try_from(index).unwrap_or(usize::MAX);
-        if let Some(action) = plan.actions.get_mut(position) {
-            action.ready_at = tx.now();
-        }
-        self.rows.put_plan(&mut tx, &plan).await?;
-        self.commit(tx).await
     }
 }
 

@@ -1,6 +1,6 @@
 //! Governance's use cases, one per file; the only place of its rules. Knows no transport of its own.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -20,6 +20,7 @@ mod change;
 mod deliver;
 mod dispatch;
 mod drafts;
+mod halt;
 mod own;
 mod plans;
 mod propose;
@@ -70,6 +71,8 @@ pub struct App {
     pub connector: ExecutionServiceClient<Channel>,
     /// Who is who.
     pub zones: Zones,
+    /// Tenants that are served; `None`: all for which the trust bundle lets somebody act.
+    pub tenants: Option<BTreeSet<String>>,
     /// Wakes the outbox.
     pub outbox: Arc<Notify>,
     /// Wakes the dispatcher.
@@ -81,6 +84,18 @@ pub struct App {
 }
 
 impl App {
+    /// Refuses a tenant that is not a name or not served.
+    fn served(&self, tenant: &str) -> Result<(), Fault> {
+        name("tenant", tenant)?;
+        if self.tenants.as_ref().is_none_or(|all| all.contains(tenant)) {
+            return Ok(());
+        }
+        Err(Fault::new(
+            Reason::TenantNotAllowed,
+            "this tenant is not served here; an operator must add it to the tenants file",
+        ))
+    }
+
     /// Commits, then wakes everybody who waits for changes.
     async fn commit(&self, tx: Tx) -> Result<(), Fault> {
         tx.commit().await?;
@@ -92,7 +107,7 @@ impl App {
 }
 
 /// Whether a tenant or agent is `[a-z0-9][a-z0-9._-]{0,62}`.
-fn is_name(name: &str) -> bool {
+pub(crate) fn is_name(name: &str) -> bool {
     let head = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
     name.len() <= 63
         && name.bytes().next().is_some_and(head)

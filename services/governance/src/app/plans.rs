@@ -1,5 +1,6 @@
 //! Reading, following and taking back plans.
 
+use exequatur_clock::UnixMillis;
 use exequatur_fault::{Fault, Reason};
 use exequatur_ledger::outbox;
 use exequatur_lifecycle::{Action as State, Event};
@@ -80,6 +81,8 @@ impl App {
             return Err(Fault::new(Reason::WrongState, "no operator holds this action"));
         }
         action.on_hold = false;
+        // Its deadline stood still; it begins again.
+        action.ready_at = UnixMillis(0);
         plan.sequence += 1;
         self.rows.put_plan(&mut tx, &plan).await?;
         self.commit(tx).await?;

@@ -328,6 +328,7 @@ fn row(index: u32, draft: &Draft) -> ActionRow {
         filled: draft.filled.clone(),
         attempt: 1,
         asked: false,
+        journal: String::new(),
         retry_at: UnixMillis(0),
         // Its deadline counts from when its turn comes.
         ready_at: UnixMillis(0),

@@ -22,6 +22,8 @@ use crate::store::PlanRow;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const MAX_ATTEMPTS: u32 = 5;
+/// Bytes of a result that are kept and shown inline.
+const MAX_RESULT: usize = 64 * 1024;
 
 /// A warrant and what the connector answered to it.
 pub(crate) struct Answer<'a> {
@@ -163,7 +165,7 @@ impl App {
             && outcome.kind() != OutcomeKind::Aborted;
         let is_it =
             exequatur_canonical::Digest::sha256(answer.result).as_bytes().as_slice() == outcome.result_digest;
-        if shown && is_it {
+        if shown && is_it && answer.result.len() <= MAX_RESULT {
             action.result = answer.result.to_vec();
         }
         Ok(())

@@ -9,7 +9,7 @@ use exequatur_proto::ledger::v1::Refusal;
 use exequatur_proto::ledger::v1::log_entry::Body;
 use exequatur_service::Refusals;
 
-use super::App;
+use super::{App, is_name};
 
 /// What a call was about.
 #[derive(Debug, Clone)]
@@ -18,6 +18,8 @@ pub struct Call {
     pub method: &'static str,
     /// Who called.
     pub caller: String,
+    /// Tenant that it was about and that the caller may act for; `None`: none.
+    pub tenant: Option<String>,
 }
 
 /// A fault that is a no, and not an outage.
@@ -53,8 +55,7 @@ impl App {
                 plan_digest: of("plan").parse::<Digest>().map(|d| d.to_vec()).unwrap_or_default(),
                 index: of("index").parse().unwrap_or_default(),
             };
-            let tenant = of("tenant");
-            self.record(Some(tenant.as_str()).filter(|t| !t.is_empty()), refusal).await;
+            self.record(call.tenant.as_deref().filter(|t| is_name(t)), refusal).await;
         }
         result
     }

@@ -8,7 +8,7 @@ use exequatur_proto::ledger::v1::log_entry::Body;
 use exequatur_proto::statement::v1::Envelope;
 use prost::Message as _;
 
-use super::{App, name};
+use super::App;
 use crate::store::ToolRow;
 
 impl App {
@@ -22,7 +22,7 @@ impl App {
         tenant: &str,
         envelope: Option<&Envelope>,
     ) -> Result<(String, Digest), Fault> {
-        name("tenant", tenant)?;
+        self.served(tenant)?;
         let envelope = exequatur_door::present(envelope, "definition")?;
         let now = self.store.clock().now()?.0;
         let definition = exequatur_door::signed_definition(&self.trust, now, tenant, envelope)?;
@@ -76,7 +76,7 @@ impl App {
     /// # Errors
     /// `NOT_CANONICAL`.
     pub async fn apply_rule_set(&self, actor: &str, tenant: &str, bytes: &[u8]) -> Result<Digest, Fault> {
-        name("tenant", tenant)?;
+        self.served(tenant)?;
         let set = RuleSet::verify(bytes)
             .map_err(|e| Fault::new(Reason::NotCanonical, format!("the rule set is refused whole: {e}")))?;
         let digest = set.digest();

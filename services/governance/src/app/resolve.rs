@@ -4,6 +4,7 @@ use exequatur_canonical::verify_plan;
 use exequatur_fault::{Fault, Reason};
 use exequatur_lifecycle::{Action as State, Event, Machine as _};
 use exequatur_proto::execution::v1::ResolveRequest;
+use exequatur_proto::statement::v1::Envelope;
 use exequatur_service::Caller;
 use prost::Message as _;
 
@@ -48,32 +49,52 @@ impl App {
             return Err(Fault::new(Reason::WrongState, "only an action that is in doubt can be settled")
                 .with("state", action.state.as_str()));
         }
+        // A journal that is gone can settle nothing: then the operator's word stands alone, on the record.
+        let outcome = if action.journal == self.trust.journal() {
+            Some(self.settled(caller, &found, index, succeeded, reason).await?)
+        } else {
+            None
+        };
+        let mut tx = self.store.begin().await?;
+        let mut plan =
+            self.rows.plan(&mut tx, tenant, plan).await?.ok_or_else(|| Fault::not_found("plan", plan))?;
+        let event = if succeeded { Event::ResolveSucceeded } else { Event::ResolveFailed };
+        let cause = Cause::of(&caller.id, Reason::Unspecified, format!("settled by {}: {reason}", caller.id));
+        let statement = outcome.as_ref().map(Envelope::encode_to_vec).unwrap_or_default();
+        if !self.step(&mut tx, &mut plan, index, event, cause.with(statement)).await? {
+            return Err(Fault::new(Reason::WrongState, "it was settled meanwhile; read it again"));
+        }
+        if let Some(outcome) = &outcome {
+            let said = self.outcome(outcome, &plan, index, tx.now().0)?;
+            let answer = Answer { index, warrant: &[], outcome, result: &[] };
+            self.receipt(&mut tx, &mut plan, &answer, &said).await?;
+        }
+        self.progress(&mut tx, &mut plan).await?;
+        self.rows.put_plan(&mut tx, &plan).await?;
+        self.commit(tx).await?;
+        Ok(plan)
+    }
+
+    /// The connector closes its own record of the attempt and signs that.
+    async fn settled(
+        &self,
+        caller: &Caller,
+        plan: &PlanRow,
+        index: u32,
+        succeeded: bool,
+        reason: &str,
+    ) -> Result<Envelope, Fault> {
         let mut request = tonic::Request::new(ResolveRequest {
-            tenant: tenant.to_owned(),
-            plan_digest: found.digest.clone(),
+            tenant: plan.tenant.clone(),
+            plan_digest: plan.digest.clone(),
             index,
             succeeded,
             operator: caller.id.clone(),
             reason: reason.to_owned(),
         });
         request.set_timeout(PEER);
-        let outcome =
-            self.connector.clone().resolve(request).await.map_err(|s| Fault::from_status(&s))?.into_inner();
-        let outcome =
-            outcome.outcome.ok_or_else(|| Fault::internal("the connector answered without an outcome"))?;
-
-        let mut tx = self.store.begin().await?;
-        let mut plan =
-            self.rows.plan(&mut tx, tenant, plan).await?.ok_or_else(|| Fault::not_found("plan", plan))?;
-        let said = self.outcome(&outcome, &plan, index, tx.now().0)?;
-        let event = if succeeded { Event::ResolveSucceeded } else { Event::ResolveFailed };
-        let cause = Cause::of(&caller.id, Reason::Unspecified, format!("settled by {}: {reason}", caller.id));
-        self.step(&mut tx, &mut plan, index, event, cause.with(outcome.encode_to_vec())).await?;
-        let answer = Answer { index, warrant: &[], outcome: &outcome, result: &[] };
-        self.receipt(&mut tx, &mut plan, &answer, &said).await?;
-        self.progress(&mut tx, &mut plan).await?;
-        self.rows.put_plan(&mut tx, &plan).await?;
-        self.commit(tx).await?;
-        Ok(plan)
+        let answer = self.connector.clone().resolve(request).await.map_err(|s| Fault::from_status(&s))?;
+        let outcome = answer.into_inner().outcome;
+        outcome.ok_or_else(|| Fault::internal("the connector answered without an outcome"))
     }
 }

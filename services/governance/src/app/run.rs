@@ -62,7 +62,7 @@ impl App {
     /// # Errors
     /// `INVALID_FIELD`, `LIMIT_EXCEEDED`, `NOT_A_SUBSET` or `IDEMPOTENCY_MISMATCH`.
     pub async fn start_run(&self, caller: &Caller, start: Start) -> Result<Minted, Fault> {
-        name("tenant", &start.tenant)?;
+        self.served(&start.tenant)?;
         name("agent", &start.agent)?;
         key(&start.idempotency_key)?;
         check_scopes(&start.scopes)?;
@@ -173,7 +173,8 @@ impl App {
     /// `NOT_FOUND`.
     pub async fn run(&self, tenant: &str, run: &str) -> Result<RunRow, Fault> {
         let mut tx = self.store.begin().await?;
-        self.known(&mut tx, tenant, run).await
+        let run = self.known(&mut tx, tenant, run).await?;
+        Ok(as_of(run, tx.now()))
     }
 
     /// Runs of a tenant before an id, newest first.
@@ -182,7 +183,8 @@ impl App {
     /// `STORAGE_FAILED`.
     pub async fn runs(&self, tenant: &str, before: &str, limit: u32) -> Result<Vec<RunRow>, Fault> {
         let mut tx = self.store.begin().await?;
-        self.rows.runs(&mut tx, tenant, before, limit).await
+        let runs = self.rows.runs(&mut tx, tenant, before, limit).await?;
+        Ok(runs.into_iter().map(|run| as_of(run, tx.now())).collect())
     }
 
     async fn known(&self, tx: &mut Tx, tenant: &str, run: &str) -> Result<RunRow, Fault> {
@@ -223,6 +225,14 @@ impl App {
         };
         self.ledger.append(tx, &run.tenant, Body::Transition(transition)).await.map(drop)
     }
+}
+
+/// A run whose life is over is shown as what it is, whoever has looked at it since.
+fn as_of(mut run: RunRow, now: UnixMillis) -> RunRow {
+    if run.state == RunState::Active && now >= run.expires_at {
+        run.state = RunState::Expired;
+    }
+    run
 }
 
 /// A run token speaks for its run, a certificate for itself.

@@ -105,6 +105,7 @@ impl App {
     async fn alive(&self, claims: &Claims) -> Result<RunRow, Fault> {
         let mut tx = self.store.begin().await?;
         let run = self.rows.run(&mut tx, &claims.tenant, &claims.run).await?.ok_or_else(invalid)?;
+        self.served(&run.tenant)?;
         if claims.sub != format!("agent/{}", run.agent) || claims.scope != run.scopes.join(" ") {
             return Err(invalid());
         }

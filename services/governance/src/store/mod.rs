@@ -8,6 +8,8 @@ use exequatur_store::Tx;
 
 mod rows;
 mod sqlite;
+#[cfg(test)]
+mod suite;
 pub use sqlite::{MIGRATIONS, Sqlite};
 
 /// A run.
@@ -124,6 +126,8 @@ pub struct ActionRow {
     pub attempt: u32,
     /// Whether a warrant of this attempt may have reached the connector.
     pub asked: bool,
+    /// Id of the connector's journal that was asked; empty: none was.
+    pub journal: String,
     /// Not asked again before.
     pub retry_at: UnixMillis,
     /// Since when it may start; 0: not yet.

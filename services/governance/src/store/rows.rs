@@ -84,6 +84,7 @@ pub(super) fn action(row: &SqliteRow) -> Result<ActionRow, Fault> {
         filled: list(&filled)?,
         attempt: row.try_get("attempt").map_err(fault)?,
         asked: row.try_get("asked").map_err(fault)?,
+        journal: row.try_get("journal").map_err(fault)?,
         retry_at: UnixMillis(row.try_get("retry_at").map_err(fault)?),
         ready_at: UnixMillis(row.try_get("ready_at").map_err(fault)?),
         on_hold: row.try_get("on_hold").map_err(fault)?,

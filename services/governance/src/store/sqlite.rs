@@ -13,8 +13,12 @@ use super::rows::{self, signed, text, unsigned};
 use super::{ActionRow, CallKey, GovernanceStore, PlanRow, RunRow, Seen, ToolRow};
 
 /// The zone's own tables.
-pub static MIGRATIONS: LazyLock<Migrator> =
-    LazyLock::new(|| migrations(&[(1, "governance", include_str!("../../migrations/0001_governance.sql"))]));
+pub static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
+    migrations(&[
+        (1, "governance", include_str!("../../migrations/0001_governance.sql")),
+        (2, "journal", include_str!("../../migrations/0002_journal.sql")),
+    ])
+});
 
 /// [`GovernanceStore`] on SQLite.
 #[derive(Debug, Clone, Copy, Default)]
@@ -35,12 +39,13 @@ async fn put_action(tx: &mut Tx, plan: &str, action: &ActionRow) -> Result<(), F
     sqlx::query(
         "INSERT INTO action (plan, position, tool, action, definition, digest, effect_digest, wire_digest, verdict,
             state, rule, reason, message, instead, filled, attempt, asked, retry_at, ready_at, on_hold,
-            previous_abort, receipt, result)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            previous_abort, receipt, result, journal)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
          ON CONFLICT (plan, position) DO UPDATE SET state = excluded.state, reason = excluded.reason,
             message = excluded.message, attempt = excluded.attempt, asked = excluded.asked,
             retry_at = excluded.retry_at, ready_at = excluded.ready_at, on_hold = excluded.on_hold,
-            previous_abort = excluded.previous_abort, receipt = excluded.receipt, result = excluded.result",
+            previous_abort = excluded.previous_abort, receipt = excluded.receipt, result = excluded.result,
+            journal = excluded.journal",
     )
     .bind(plan)
     .bind(action.index)
@@ -65,6 +70,7 @@ async fn put_action(tx: &mut Tx, plan: &str, action: &ActionRow) -> Result<(), F
     .bind(&action.previous_abort)
     .bind(&action.receipt)
     .bind(&action.result)
+    .bind(&action.journal)
     .execute(&mut **tx)
     .await
     .map(drop)

@@ -2,7 +2,7 @@
 //! played, over gRPC, with their real keys.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -23,6 +23,7 @@ use exequatur_service::{Caller, CallerKind, RunClaims, Tenants};
 use exequatur_statement::{SigningKey, Statement as _, Trust, sign_bytes};
 use exequatur_store::Store;
 use prost::Message as _;
+use tokio::runtime::Runtime;
 use tokio::sync::{Notify, watch};
 
 mod peers;
@@ -89,14 +90,16 @@ pub struct Bench {
     pub connector: Connector,
     pub approval: Approval,
     pub time: ManualClock,
-    pub pki: tempfile::TempDir,
+    pub pki: Arc<tempfile::TempDir>,
     pub database: std::path::PathBuf,
     stop: watch::Sender<bool>,
+    /// Runs the zone's background work; ended as a process is, at whatever it was doing.
+    world: Option<Runtime>,
 }
 
 impl Drop for Bench {
     fn drop(&mut self) {
-        self.stop.send_replace(true);
+        self.kill();
     }
 }
 
@@ -124,12 +127,18 @@ pub fn zones() -> Zones {
 impl Bench {
     /// A fresh zone with the demo's tools and rules, and its background work under way.
     pub async fn start() -> Self {
-        let pki = tempfile::tempdir().unwrap();
+        Self::serving(None).await
+    }
+
+    /// The same, serving these tenants only.
+    pub async fn serving(tenants: Option<&[&str]>) -> Self {
+        let tenants = tenants.map(|all| all.iter().map(|t| (*t).to_owned()).collect());
+        let pki = Arc::new(tempfile::tempdir().unwrap());
         let made = Pki::init(pki.path(), REALM).unwrap();
         made.issue(Kind::Operator, "olga", &["*".to_owned()], &pki.path().join("olga")).unwrap();
         let connector = Connector::new(key(pki.path(), "connector", "outcome"));
         let approval = Approval::new(key(pki.path(), "approval", "decision"));
-        let bench = Self::over(pki, connector, approval, system()).await;
+        let bench = Self::over(pki, connector, approval, system(), tenants).await;
         for tool in [READ, SEND, DELETE] {
             bench.apply_tool(tool).await;
         }
@@ -137,7 +146,30 @@ impl Bench {
         bench
     }
 
-    async fn over(pki: tempfile::TempDir, connector: Connector, approval: Approval, at: i64) -> Self {
+    /// Ends the zone as a process ends.
+    pub fn kill(&mut self) {
+        if let Some(world) = self.world.take() {
+            world.shutdown_background();
+        }
+        self.stop.send_replace(true);
+    }
+
+    /// The zone again, over the same database and the same peers.
+    pub async fn restart(&mut self) {
+        self.kill();
+        let at = self.app.store.clock().now().unwrap().0;
+        let tenants = self.app.tenants.clone();
+        let (connector, approval) = (self.connector.clone(), self.approval.clone());
+        *self = Self::over(Arc::clone(&self.pki), connector, approval, at, tenants).await;
+    }
+
+    async fn over(
+        pki: Arc<tempfile::TempDir>,
+        connector: Connector,
+        approval: Approval,
+        at: i64,
+        tenants: Option<BTreeSet<String>>,
+    ) -> Self {
         let trust = Trust::load(&pki.path().join("bundle.json"), &pki.path().join("root.pub")).unwrap();
         let (clock, time) = Clock::manual(UnixMillis(at));
         let database = pki.path().join("zone.db");
@@ -155,6 +187,7 @@ impl Bench {
             approval: ApprovalServiceClient::new(approval.serve().await),
             connector: ExecutionServiceClient::new(connector.serve().await),
             zones: zones(),
+            tenants,
             outbox: Arc::new(Notify::new()),
             work: Arc::new(Notify::new()),
             changed: watch::Sender::new(()),
@@ -162,13 +195,15 @@ impl Bench {
         });
         let (stop, stopped) = watch::channel(false);
         let deliver = Arc::clone(&app);
-        tokio::spawn(outbox::run(store, Arc::clone(&app.outbox), stopped.clone(), move |message| {
+        let world =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        world.spawn(outbox::run(store, Arc::clone(&app.outbox), stopped.clone(), move |message| {
             let app = Arc::clone(&deliver);
             async move { app.deliver(message).await }
         }));
-        tokio::spawn(Arc::clone(&app).follow_approvals(stopped.clone()));
-        tokio::spawn(Arc::clone(&app).dispatch(stopped));
-        Self { app, connector, approval, time, pki, database, stop }
+        world.spawn(Arc::clone(&app).follow_approvals(stopped.clone()));
+        world.spawn(Arc::clone(&app).dispatch(stopped));
+        Self { app, connector, approval, time, pki, database, stop, world: Some(world) }
     }
 
     pub fn definition(&self, yaml: &str) -> Envelope {

@@ -99,6 +99,16 @@ impl Connector {
         self.0.script.lock().unwrap().extend(plays.iter().cloned());
     }
 
+    /// From here on everything succeeds.
+    pub fn recovers(&self) {
+        self.0.script.lock().unwrap().clear();
+    }
+
+    /// How many actions really ended at the connector.
+    pub fn effects(&self) -> usize {
+        self.0.done.lock().unwrap().len()
+    }
+
     pub fn warrants(&self) -> Vec<Warrant> {
         let asked = self.0.asked.lock().unwrap();
         asked
