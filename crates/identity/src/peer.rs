@@ -22,7 +22,7 @@ pub struct Peer {
 /// The peer of a request; `None` where the client presented no certificate.
 ///
 /// # Errors
-/// `UNAUTHENTICATED` for a certificate without exactly one SPIFFE URI.
+/// `UNAUTHENTICATED` for a certificate without exactly one SPIFFE URI or without extended key usage.
 pub fn peer_from_extensions(extensions: &Extensions) -> Result<Option<Peer>, Fault> {
     let info = extensions.get::<TlsConnectInfo<TcpConnectInfo>>();
     let certificates = info.and_then(TlsConnectInfo::peer_certs);
@@ -35,7 +35,7 @@ pub fn peer_from_extensions(extensions: &Extensions) -> Result<Option<Peer>, Fau
 /// The peer of a certificate whose chain was already checked.
 ///
 /// # Errors
-/// `UNAUTHENTICATED` for a certificate without exactly one SPIFFE URI.
+/// `UNAUTHENTICATED` for a certificate without exactly one SPIFFE URI or without extended key usage.
 pub fn peer_from_certificate(leaf: &CertificateDer<'_>) -> Result<Peer, Fault> {
     let refuse = || {
         Fault::new(
@@ -44,6 +44,13 @@ pub fn peer_from_certificate(leaf: &CertificateDer<'_>) -> Result<Peer, Fault> {
         )
     };
     let (_, certificate) = X509Certificate::from_der(leaf).map_err(|_| refuse())?;
+    // Chain checks accept a certificate that says nothing of its use; we do not.
+    if !matches!(certificate.extended_key_usage(), Ok(Some(_))) {
+        return Err(Fault::new(
+            Reason::Unauthenticated,
+            "the certificate must name its extended key usage (clientAuth, serverAuth for zones)",
+        ));
+    }
     let names = certificate.subject_alternative_name().map_err(|_| refuse())?.ok_or_else(refuse)?;
     let mut uris = names.value.general_names.iter().filter_map(|name| match name {
         GeneralName::URI(uri) => Some(*uri),

@@ -2,6 +2,7 @@
 //! TLS 1.3 only; new connections take the newest files, a bad file leaves the last good ones.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -64,9 +65,11 @@ impl Tls {
     /// `UNAUTHENTICATED` when a file is missing, malformed or of another realm.
     pub fn load(files: &TlsFiles, realm: &str) -> Result<Self, Fault> {
         crate::install_crypto();
+        // Before reading: what changes meanwhile is seen as a change.
+        let seen = stamps(files);
         let material = read(files, realm)?;
         let tls = Self { current: Arc::new(ArcSwap::from_pointee(material)) };
-        tls.follow(files.clone(), realm.to_owned());
+        tls.follow(files.clone(), seen, realm.to_owned());
         Ok(tls)
     }
 
@@ -111,9 +114,9 @@ impl Tls {
     }
 
     /// Polls from a thread of its own, which ends when nobody else holds the TLS.
-    fn follow(&self, files: TlsFiles, realm: String) {
+    fn follow(&self, files: TlsFiles, seen: [Stamp; 3], realm: String) {
         let weak = Arc::downgrade(&self.current);
-        let mut last = stamps(&files);
+        let mut last = seen;
         std::thread::spawn(move || {
             loop {
                 std::thread::sleep(INTERVAL);
@@ -142,8 +145,14 @@ impl Tls {
     }
 }
 
-fn stamps(files: &TlsFiles) -> [Option<SystemTime>; 3] {
-    [&files.certificate, &files.key, &files.ca].map(|path| fs::metadata(path).and_then(|m| m.modified()).ok())
+/// What tells a replaced file from the one before, also within one tick of the clock.
+type Stamp = Option<(SystemTime, u64, u64)>;
+
+fn stamps(files: &TlsFiles) -> [Stamp; 3] {
+    [&files.certificate, &files.key, &files.ca].map(|path| {
+        let file = fs::metadata(path).ok()?;
+        Some((file.modified().ok()?, file.ino(), file.len()))
+    })
 }
 
 fn unfit(path: &Path, what: &str) -> Fault {

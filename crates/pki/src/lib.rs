@@ -70,11 +70,13 @@ impl Pki {
     /// # Errors
     /// When the folder already holds one, or cannot be written.
     pub fn init(folder: &Path, realm: &str) -> Result<Self, PkiError> {
+        check_realm(realm)?;
+        let pki = Self { folder: folder.to_path_buf() };
+        make(folder)?;
+        let _alone = pki.lock()?;
         if folder.join("root.key").exists() {
             return Err(failed(format!("`{}` already holds a PKI", folder.display())));
         }
-        let pki = Self { folder: folder.to_path_buf() };
-        make(folder)?;
         let root = SigningKey::generate("root", Purpose::Unspecified, "root").map_err(failed)?;
         let ca = Ca::create(realm)?;
         ca.save(folder)?;
@@ -145,10 +147,13 @@ impl Pki {
     /// # Errors
     /// When a name is malformed, `out` already holds a certificate, or something cannot be written.
     pub fn issue(&self, kind: Kind, name: &str, tenants: &[String], out: &Path) -> Result<String, PkiError> {
-        let root = SigningKey::load(&self.folder.join("root.key")).map_err(failed)?;
-        let mut bundle = bundle::read(&self.folder, &root)?;
-        let class = if kind == Kind::Internal { "internal" } else { "person" };
         check_name(name)?;
+        if kind != Kind::Reviewer {
+            check_tenants(tenants)?;
+        }
+        let _alone = self.lock()?;
+        let (root, mut bundle) = self.read()?;
+        let class = if kind == Kind::Internal { "internal" } else { "person" };
         let id = format!("spiffe://{}/{class}/{name}", bundle.realm);
         if out.join("tls.crt").exists() {
             return Err(failed(format!("`{}` already holds a certificate", out.display())));
@@ -171,10 +176,25 @@ impl Pki {
             key.save(&out.join("definition.key")).map_err(failed)?;
             bundle.keys.push(bundle::public(&id, Purpose::Definition, key.kid(), key.public()));
         }
-        bundle.version += 1;
-        bundle.issued_at = Some(bundle::now());
-        bundle::write(&self.folder, &root, &bundle)?;
+        self.replace(&root, bundle)?;
         Ok(id)
+    }
+
+    /// Revokes a key of the bundle from now on; a key that is revoked stays so. Zones see it
+    /// within a second and refuse whatever that key signed.
+    ///
+    /// # Errors
+    /// When the bundle names no such key, or cannot be written.
+    pub fn revoke(&self, kid: &str) -> Result<(), PkiError> {
+        let _alone = self.lock()?;
+        let (root, mut bundle) = self.read()?;
+        let Some(key) = bundle.keys.iter_mut().find(|k| k.kid == kid) else {
+            return Err(failed(format!("the trust bundle has no key `{kid}`")));
+        };
+        if key.revoked_at.is_none() {
+            key.revoked_at = Some(bundle::now());
+        }
+        self.replace(&root, bundle)
     }
 
     /// Gives the connector's journal a new id: for a journal that was lost or restored.
@@ -182,13 +202,49 @@ impl Pki {
     /// # Errors
     /// When the bundle cannot be written.
     pub fn new_journal(&self) -> Result<String, PkiError> {
-        let root = SigningKey::load(&self.folder.join("root.key")).map_err(failed)?;
-        let mut bundle = bundle::read(&self.folder, &root)?;
-        bundle.journal = uuid::Uuid::now_v7().to_string();
-        bundle.version += 1;
-        bundle::write(&self.folder, &root, &bundle)?;
-        Ok(bundle.journal)
+        let _alone = self.lock()?;
+        let (root, mut bundle) = self.read()?;
+        let journal = uuid::Uuid::now_v7().to_string();
+        bundle.journal.clone_from(&journal);
+        self.replace(&root, bundle)?;
+        Ok(journal)
     }
+
+    fn read(&self) -> Result<(SigningKey, TrustBundle), PkiError> {
+        let root = SigningKey::load(&self.folder.join("root.key")).map_err(failed)?;
+        let bundle = bundle::read(&self.folder, &root)?;
+        Ok((root, bundle))
+    }
+
+    fn replace(&self, root: &SigningKey, mut bundle: TrustBundle) -> Result<(), PkiError> {
+        bundle.version += 1;
+        bundle.issued_at = Some(bundle::now());
+        bundle::write(&self.folder, root, &bundle)
+    }
+
+    /// One change at a time, across processes: two that read the same bundle would lose one change.
+    fn lock(&self) -> Result<fs::File, PkiError> {
+        let path = self.folder.join(".lock");
+        fs::File::create(&path)
+            .and_then(|file| file.lock().map(|()| file))
+            .map_err(|e| failed(format!("`{}`: {e}", path.display())))
+    }
+}
+
+/// One list element is one tenant; nothing is split. `*` stands alone.
+fn check_tenants(tenants: &[String]) -> Result<(), PkiError> {
+    match tenants {
+        [] => Err(failed("name at least one tenant, or `*` for all")),
+        [all] if all == "*" => Ok(()),
+        list => list.iter().try_for_each(|tenant| check_name(tenant)),
+    }
+}
+
+fn check_realm(realm: &str) -> Result<(), PkiError> {
+    let fits = !realm.is_empty()
+        && realm.len() <= 255
+        && realm.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b".-_".contains(&b));
+    if fits { Ok(()) } else { Err(failed(format!("`{realm}`: a realm is [a-z0-9._-]{{1,255}}"))) }
 }
 
 fn check_name(name: &str) -> Result<(), PkiError> {

@@ -79,7 +79,7 @@ pub(crate) fn encoding(payload_type: &str, payload: &[u8]) -> Vec<u8> {
 }
 
 impl Trust {
-    /// Checks type, key, purpose, holder, signature, time, audience and tenant, in that order.
+    /// Checks type, key, purpose, holder, signature, audience, tenant and time, in that order.
     ///
     /// # Errors
     /// The first that does not hold.
@@ -117,10 +117,19 @@ impl Trust {
         {
             return fail("the signature does not hold");
         }
+        // What is demanded and not there is another, not "not looked at".
+        let audience = statement.header().map(|h| h.audience.as_str());
+        if expect.audience.is_some() && expect.audience != audience {
+            return fail("the statement is for another audience");
+        }
+        if expect.tenant.is_some() && expect.tenant != statement.tenant() {
+            return fail("the statement is of another tenant");
+        }
         let millis = |at: &prost_types::Timestamp| {
             at.seconds.saturating_mul(1000).saturating_add(i64::from(at.nanos) / 1_000_000)
         };
         let signed_at = match statement.header() {
+            None if S::HEADED => return fail("the statement has no header"),
             None => expect.now,
             Some(header) => {
                 let (Some(issued), Some(expires)) = (&header.issued_at, &header.expires_at) else {
@@ -132,20 +141,16 @@ impl Trust {
                 if expect.check_expiry && millis(expires) <= expect.now {
                     return fail("the statement has expired");
                 }
-                if expect.audience.is_some_and(|audience| audience != header.audience) {
-                    return fail("the statement is for another audience");
-                }
-                if expect.tenant.is_some_and(|tenant| tenant != header.tenant) {
-                    return fail("the statement is of another tenant");
-                }
                 millis(issued)
             }
         };
+        let from = |t: &Option<prost_types::Timestamp>, at: i64| t.as_ref().is_some_and(|t| at >= millis(t));
+        let judged = if self.historical { signed_at } else { expect.now };
+        if from(&key.revoked_at, judged) {
+            return fail("the key is revoked");
+        }
         let early = key.not_before.as_ref().is_some_and(|t| signed_at.saturating_add(LEEWAY_MS) < millis(t));
-        let late = [&key.not_after, &key.revoked_at]
-            .iter()
-            .any(|t| t.as_ref().is_some_and(|t| signed_at >= millis(t)));
-        if early || late {
+        if early || from(&key.not_after, signed_at) {
             return fail("the key was not valid when the statement was signed");
         }
         Ok(Verified { statement, digest: envelope_digest(envelope), issuer: key.holder })
@@ -199,4 +204,17 @@ pub fn from_json(text: &str) -> Result<Envelope, StatementError> {
             .map(|s| Ok(Signature { keyid: s.keyid.clone(), sig: bytes(&s.sig)? }))
             .collect::<Result<_, StatementError>>()?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::encoding;
+
+    #[test]
+    fn the_encoding_is_the_one_of_the_dsse_specification() {
+        let encoded = encoding("http://example.com/HelloWorld", b"hello world");
+        assert_eq!(encoded, b"DSSEv1 29 http://example.com/HelloWorld 11 hello world");
+        // Lengths count bytes, not characters.
+        assert_eq!(encoding("ü", "é".as_bytes()), "DSSEv1 2 ü 2 é".as_bytes());
+    }
 }

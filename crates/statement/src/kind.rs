@@ -11,9 +11,15 @@ pub trait Statement: prost::Message + Default {
     const TYPE: &'static str;
     /// The only purpose whose keys may sign it.
     const PURPOSE: Purpose;
+    /// Whether it must carry a header.
+    const HEADED: bool = false;
     /// What it says of itself.
     fn header(&self) -> Option<&Header> {
         None
+    }
+    /// The tenant that it names.
+    fn tenant(&self) -> Option<&str> {
+        self.header().map(|h| h.tenant.as_str())
     }
     /// The holder that it names by itself, where it has no header.
     fn issuer(&self) -> Option<&str> {
@@ -26,6 +32,7 @@ macro_rules! headed {
         $(impl Statement for $message {
             const TYPE: &'static str = concat!("application/vnd.exequatur.", $name, ".v1+protobuf");
             const PURPOSE: Purpose = Purpose::$purpose;
+            const HEADED: bool = true;
             fn header(&self) -> Option<&Header> {
                 self.header.as_ref()
             }
@@ -46,6 +53,9 @@ impl Statement for LogEntry {
     fn issuer(&self) -> Option<&str> {
         Some(&self.zone)
     }
+    fn tenant(&self) -> Option<&str> {
+        Some(&self.tenant)
+    }
 }
 
 impl Statement for Head {
@@ -53,6 +63,9 @@ impl Statement for Head {
     const PURPOSE: Purpose = Purpose::Ledger;
     fn issuer(&self) -> Option<&str> {
         Some(&self.zone)
+    }
+    fn tenant(&self) -> Option<&str> {
+        Some(&self.tenant)
     }
 }
 

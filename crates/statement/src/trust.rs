@@ -18,11 +18,16 @@ pub(crate) const TYPE: &str = "application/vnd.exequatur.trust-bundle.v1+protobu
 
 /// The bundle in force; clones share it, and a reload is seen by all.
 #[derive(Clone)]
-pub struct Trust(pub(crate) Arc<ArcSwap<TrustBundle>>);
+pub struct Trust {
+    pub(crate) current: Arc<ArcSwap<TrustBundle>>,
+    /// Whether revocation is judged by the time of signing; see [`Trust::historical`].
+    pub(crate) historical: bool,
+}
 
 impl std::fmt::Debug for Trust {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Trust({} version {})", self.0.load().realm, self.0.load().version)
+        let bundle = self.current.load();
+        write!(f, "Trust({} version {})", bundle.realm, bundle.version)
     }
 }
 
@@ -32,9 +37,12 @@ impl Trust {
     /// # Errors
     /// When file, signature or content is not acceptable.
     pub fn load(bundle: &Path, root: &Path) -> Result<Self, StatementError> {
-        let root = PublicRoot::load(root)?;
+        let root = PublicRoot::load(root)
+            .map_err(|e| StatementError::new(format!("root key `{}` {e}", root.display())))?;
+        // Before reading: what changes meanwhile is seen as a change.
+        let seen = crate::watch::stamp(bundle);
         let trust = Self::from_envelope(&crate::watch::read(bundle)?, &root)?;
-        crate::watch::follow(bundle, root, trust.clone());
+        crate::watch::follow(bundle, seen, root, trust.clone());
         Ok(trust)
     }
 
@@ -44,7 +52,15 @@ impl Trust {
     /// When signature or content is not acceptable.
     pub fn from_envelope(envelope: &Envelope, root: &PublicRoot) -> Result<Self, StatementError> {
         let bundle = open(envelope, root)?;
-        Ok(Self(Arc::new(ArcSwap::from_pointee(bundle))))
+        Ok(Self { current: Arc::new(ArcSwap::from_pointee(bundle)), historical: false })
+    }
+
+    /// The same for a reader of records. A door refuses whatever a revoked key signed, for a thief
+    /// can write any time into a statement; a record's place in its log says when it was signed, so
+    /// there only what is dated from the revocation on is refused.
+    #[must_use]
+    pub fn historical(self) -> Self {
+        Self { historical: true, ..self }
     }
 
     /// Of DSSE JSON text, without files.
@@ -58,40 +74,46 @@ impl Trust {
     /// The whole bundle.
     #[must_use]
     pub fn bundle(&self) -> Arc<TrustBundle> {
-        self.0.load_full()
+        self.current.load_full()
     }
 
     /// Trust domain.
     #[must_use]
     pub fn realm(&self) -> String {
-        self.0.load().realm.clone()
+        self.current.load().realm.clone()
     }
 
     /// Id of the connector's journal in force.
     #[must_use]
     pub fn journal(&self) -> String {
-        self.0.load().journal.clone()
+        self.current.load().journal.clone()
     }
 
     /// Whether production must refuse it.
     #[must_use]
     pub fn is_development(&self) -> bool {
-        self.0.load().development
+        self.current.load().development
     }
 
     /// An operator or internal service.
     #[must_use]
     pub fn principal(&self, id: &str) -> Option<Principal> {
-        self.0.load().principals.iter().find(|p| p.id == id).cloned()
+        self.current.load().principals.iter().find(|p| p.id == id).cloned()
     }
 
-    /// Keys of a purpose.
+    /// Keys of a purpose that nobody revoked: for publishing, sealing and tokens.
     #[must_use]
     pub fn keys(&self, purpose: Purpose) -> Vec<PublicKey> {
-        self.0.load().keys.iter().filter(|k| k.purpose() == purpose).cloned().collect()
+        self.current
+            .load()
+            .keys
+            .iter()
+            .filter(|k| k.purpose() == purpose && k.revoked_at.is_none())
+            .cloned()
+            .collect()
     }
 
-    /// The key of a holder for a purpose: the named one, or the newest.
+    /// The key of a holder for a purpose: the named one, or the newest. Never a revoked one.
     #[must_use]
     pub fn key(&self, holder: &str, purpose: Purpose, kid: Option<&str>) -> Option<PublicKey> {
         let seconds = |k: &PublicKey| k.not_before.as_ref().map_or(0, |t| t.seconds);
@@ -102,7 +124,7 @@ impl Trust {
     }
 
     pub(crate) fn by_kid(&self, kid: &str) -> Option<PublicKey> {
-        self.0.load().keys.iter().find(|k| k.kid == kid).cloned()
+        self.current.load().keys.iter().find(|k| k.kid == kid).cloned()
     }
 }
 
@@ -131,6 +153,7 @@ pub(crate) fn open(envelope: &Envelope, root: &PublicRoot) -> Result<TrustBundle
 
 fn check(bundle: &TrustBundle) -> Result<(), StatementError> {
     let mut kids = HashSet::new();
+    let mut keys = HashSet::new();
     for key in &bundle.keys {
         if key.key.len() != 32 || key.purpose() == Purpose::Unspecified || key.holder.is_empty() {
             return Err(StatementError::new(format!("key `{}` of the trust bundle is malformed", key.kid)));
@@ -141,9 +164,43 @@ fn check(bundle: &TrustBundle) -> Result<(), StatementError> {
                 key.kid
             )));
         }
+        // One key, one holder, one purpose.
+        if !keys.insert(&key.key) {
+            return Err(StatementError::new(format!(
+                "key `{}` of the trust bundle is another's too: one key has one holder and one purpose",
+                key.kid
+            )));
+        }
+        if !may_hold(&bundle.realm, &key.holder, key.purpose()) {
+            return Err(StatementError::new(format!(
+                "key `{}` of the trust bundle: `{}` may hold no {} key",
+                key.kid,
+                key.holder,
+                key.purpose().as_str_name()
+            )));
+        }
     }
     if bundle.realm.is_empty() || bundle.journal.is_empty() {
         return Err(StatementError::new("the trust bundle names no realm or no journal"));
     }
     Ok(())
+}
+
+/// Which kind of holder a purpose belongs to. Even the root cannot give governance a decision key.
+fn may_hold(realm: &str, holder: &str, purpose: Purpose) -> bool {
+    let Some(path) = holder
+        .strip_prefix("spiffe://")
+        .and_then(|h| h.strip_prefix(realm))
+        .and_then(|h| h.strip_prefix('/'))
+    else {
+        return false;
+    };
+    match purpose {
+        Purpose::RunToken | Purpose::Warrant => path == "zone/governance",
+        Purpose::Decision | Purpose::Reservation => path == "zone/approval",
+        Purpose::Outcome | Purpose::Seal => path == "zone/connector",
+        Purpose::Ledger => path.starts_with("zone/"),
+        Purpose::Definition => path.starts_with("person/"),
+        Purpose::Unspecified => false,
+    }
 }

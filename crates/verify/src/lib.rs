@@ -36,7 +36,7 @@ pub fn verify(mut reader: impl BufRead, root: &PublicRoot) -> Result<Report, Can
         first_fault: fault,
         zones,
     };
-    let trust = match Trust::from_json(&first.bundle.to_string(), root) {
+    let trust = match Trust::from_json(&first.bundle.to_string(), root).map(Trust::historical) {
         Ok(trust) if trust.realm() == first.realm => trust,
         Ok(_) => {
             return Ok(report(Vec::new(), 0, Some(Fault::bundle("the trust bundle is of another realm"))));
