@@ -152,3 +152,82 @@ impl fmt::Display for SpiffeId {
         write!(f, "spiffe://{}/{kind}/{name}", self.trust_domain)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests may stop at once")]
+
+    use super::{Principal, SpiffeId, Zone};
+
+    #[test]
+    fn an_id_comes_back_as_it_was() {
+        for text in [
+            "spiffe://dev.exequatur/zone/credential-vault",
+            "spiffe://dev.exequatur/internal/rostering",
+            "spiffe://a/person/0",
+            "spiffe://a/person/a.b_c-d",
+        ] {
+            assert_eq!(text.parse::<SpiffeId>().unwrap().to_string(), text);
+        }
+        let longest = format!("spiffe://a/person/{}", "x".repeat(63));
+        assert_eq!(longest.parse::<SpiffeId>().unwrap().to_string(), longest);
+        let id = SpiffeId::parse("spiffe://a/zone/connector").unwrap();
+        assert_eq!((id.trust_domain(), id.principal()), ("a", &Principal::Zone(Zone::Connector)));
+    }
+
+    #[test]
+    fn nothing_is_split_trimmed_folded_or_decoded() {
+        let long = format!("spiffe://a/person/{}", "x".repeat(64));
+        for text in [
+            "",
+            "spiffe://",
+            "spiffe://a",
+            "spiffe://a/person",
+            "spiffe://a/person/",
+            "spiffe:///person/x",
+            "SPIFFE://a/person/x",
+            "spiffe:/a/person/x",
+            "spiffe://A/person/x",
+            "spiffe://a:443/person/x",
+            "spiffe://u@a/person/x",
+            "spiffe://a/Person/x",
+            "spiffe://a/person/X",
+            "spiffe://a/person/x/",
+            "spiffe://a//person/x",
+            "spiffe://a/person/x/y",
+            "spiffe://a/person/deploy,root",
+            "spiffe://a/person/deploy;root",
+            "spiffe://a/person/deploy root",
+            "spiffe://a/person/root ",
+            " spiffe://a/person/root",
+            "spiffe://a/person/root\n",
+            "spiffe://a/person/ro\0ot",
+            "spiffe://a/person/r1/../r2",
+            "spiffe://a/person/..",
+            "spiffe://a/person/.x",
+            "spiffe://a/person/-x",
+            "spiffe://a/person/%72oot",
+            "spiffe://a/person/root?x",
+            "spiffe://a/person/root#x",
+            "spiffe://a/person/r\u{43e}ot",
+            "spiffe://a/person/root\u{200b}",
+            "spiffe://a/zone/gateway",
+            "spiffe://a/agent/x",
+            &long,
+        ] {
+            assert!(text.parse::<SpiffeId>().is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_name_given_by_its_parts_is_read_as_strictly() {
+        for name in ["", "deploy,root", "root ", "../x", "a/b", "t-green\nt-blue"] {
+            assert!(SpiffeId::new("a", Principal::Person(name.into())).is_err(), "{name:?}");
+            assert!(SpiffeId::new("a", Principal::Internal(name.into())).is_err(), "{name:?}");
+        }
+        assert!(SpiffeId::zone("", Zone::Governance).is_err());
+        assert!(SpiffeId::zone("a/b", Zone::Governance).is_err());
+        assert!(SpiffeId::zone(&"a".repeat(256), Zone::Governance).is_err());
+        assert!(SpiffeId::zone("a", Zone::Governance).is_ok());
+    }
+}
