@@ -221,6 +221,50 @@ mod tests {
             *other.ciphertext.get_mut(at).unwrap() ^= 1;
             assert!(key.open(&context(), &other).is_err());
         }
+        for at in 0..sealed.encapsulated_key.len() {
+            let mut other = sealed.clone();
+            *other.encapsulated_key.get_mut(at).unwrap() ^= 1;
+            assert!(key.open(&context(), &other).is_err(), "encapsulated byte {at}");
+        }
+        let cut = |change: fn(&mut SealedValue)| {
+            let mut other = sealed.clone();
+            change(&mut other);
+            key.open(&context(), &other).is_err()
+        };
+        assert!(cut(|s| s.ciphertext.clear()));
+        assert!(cut(|s| s.ciphertext.push(0)));
+        assert!(cut(|s| s.ciphertext.truncate(15)));
+        assert!(cut(|s| s.encapsulated_key.clear()));
+        assert!(cut(|s| s.encapsulated_key.fill(0)), "a point of low order");
+        assert!(cut(|s| s.kid = "seal-2".into()));
+        assert!(!cut(|_| ()));
+    }
+
+    #[test]
+    fn the_same_value_never_seals_to_the_same_bytes() {
+        let key = OpeningKey::generate("seal-1");
+        let seal = || seal(&recipient(&key), &context(), b"secret").unwrap();
+        let (one, two) = (seal(), seal());
+        assert_ne!(one.ciphertext, two.ciphertext);
+        assert_ne!(one.encapsulated_key, two.encapsulated_key);
+        assert!(!one.ciphertext.windows(6).any(|w| w == b"secret"));
+    }
+
+    #[test]
+    fn a_malformed_recipient_or_key_file_is_refused() {
+        let mut short = recipient(&OpeningKey::generate("seal-1"));
+        short.key.truncate(31);
+        assert!(super::seal(&short, &context(), b"x").is_err());
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("seal.key");
+        let key = OpeningKey::generate("seal-1");
+        key.save(&path).unwrap();
+        assert!(key.save(&path).is_err(), "a key is never overwritten");
+        let text = fs::read_to_string(&path).unwrap();
+        for bad in [String::new(), text.replace("kid: ", "id: "), text.replacen("SEALING", "X", 1)] {
+            fs::write(&path, bad).unwrap();
+            assert!(OpeningKey::load(&path).is_err());
+        }
     }
 
     #[test]
