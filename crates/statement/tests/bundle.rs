@@ -75,8 +75,9 @@ fn a_purpose_belongs_to_one_kind_of_holder() {
 
 #[test]
 fn a_malformed_bundle_is_refused_though_the_root_signed_it() {
+    type Change = fn(&mut TrustBundle);
     let realm = Realm::new();
-    let changes: [(&str, fn(&mut TrustBundle)); 7] = [
+    let changes: [(&str, Change); 7] = [
         ("no realm", |b| b.realm.clear()),
         ("no journal", |b| b.journal.clear()),
         ("short key", |b| b.keys[0].key.truncate(31)),

@@ -8,7 +8,6 @@ use exequatur_proto::trust::v1::{PublicKey, Purpose, TrustBundle};
 use exequatur_statement::{
     Expect, PublicRoot, SigningKey, Statement, StatementError, Trust, Verified, seal_bundle,
 };
-use prost::Message as _;
 use prost_types::Timestamp;
 
 pub(crate) const REALM: &str = "test.example";
