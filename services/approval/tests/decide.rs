@@ -236,3 +236,28 @@ async fn rewritten_rows_are_found() {
     assert!(fault.message().contains("what this zone signed"), "{fault}");
     assert_eq!(bench.transitions().await, [" hold PENDING", " hold PENDING"], "{other}");
 }
+
+/// I6: what cannot be recorded does not happen.
+#[tokio::test]
+async fn a_log_that_cannot_be_written_decides_nothing() {
+    let bench = Bench::start().await;
+    let (plan, approval) = bench.opened(&["Hello"]).await;
+    bench.sql("CREATE TRIGGER full BEFORE INSERT ON log BEGIN SELECT RAISE(ABORT, 'full'); END").await;
+    assert_eq!(
+        reason(bench.app.decide(&reviewer("rita"), &plan.yes(&approval, &[])).await),
+        "STORAGE_FAILED"
+    );
+    let other = bench.plan(&["other"], |_| ());
+    assert_eq!(reason(bench.app.open(&other.request).await), "STORAGE_FAILED");
+    assert_eq!(bench.states(&approval).await, [ItemState::Pending]);
+    let list = exequatur_approval::app::ListRequest::default();
+    assert_eq!(bench.app.list(&reviewer("rita"), &list).await.unwrap().0.len(), 1, "nothing half opened");
+    bench.sql("DROP TRIGGER full").await;
+    bench.app.decide(&reviewer("rita"), &plan.yes(&approval, &[])).await.unwrap();
+
+    bench.sql("CREATE TRIGGER full BEFORE INSERT ON log BEGIN SELECT RAISE(ABORT, 'full'); END").await;
+    assert_eq!(reason(bench.reserve(&plan, 1).await), "STORAGE_FAILED");
+    assert_eq!(bench.states(&approval).await, [ItemState::Approved], "not burned");
+    bench.sql("DROP TRIGGER full").await;
+    bench.reserve(&plan, 1).await.unwrap();
+}

@@ -11,7 +11,10 @@ mod support;
 
 use std::time::Duration;
 
+use exequatur_approval::api::{Approvals, WARNING};
+use exequatur_approval_server::approval_service_server::ApprovalService as _;
 use exequatur_proto::approval::v1::{ItemState, OpenApprovalRequest};
+use exequatur_service::{CallerKind, Tenants};
 use support::{Bench, TENANT, WAIT, person, reason, reviewer};
 
 /// Opens a plan of two actions after a change of the request.
@@ -107,8 +110,16 @@ async fn nobody_to_ask_is_said() {
     let stranger = reviewer("rita");
     assert_eq!(reason(bench.app.decide(&stranger, &plan.yes(&opened.approval, &[])).await), "NOT_FOUND");
 
+    let warned = |bench: &Bench, message: OpenApprovalRequest| {
+        let service = Approvals(std::sync::Arc::clone(&bench.app));
+        let mut request = tonic::Request::new(message);
+        request.extensions_mut().insert(support::caller(CallerKind::Governance, "governance", Tenants::All));
+        async move { service.open_approval(request).await.unwrap().metadata().get(WARNING).cloned() }
+    };
+    assert_eq!(warned(&bench, plan.request.clone()).await.unwrap(), "NO_REVIEWERS");
     bench.app.put_reviewer(&support::operator(), TENANT, &person("rita")).await.unwrap();
     assert!(!bench.app.open(&plan.request).await.unwrap().unattended);
+    assert!(warned(&bench, plan.request.clone()).await.is_none());
     assert_eq!(bench.states(&opened.approval).await, [ItemState::Pending]);
 }
 

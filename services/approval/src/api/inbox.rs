@@ -25,7 +25,10 @@ impl InboxService for Inbox {
         let r = request.get_ref();
         let state = Some(r.state()).filter(|s| *s != ApprovalState::Unspecified);
         let list = ListRequest { page_size: r.page_size, page_token: r.page_token.clone(), state };
-        let (approvals, next_page_token) = self.0.list(&caller, &list).await?;
+        let subject =
+            Subject { method: "/exequatur.approval.v1.InboxService/ListApprovals", caller: &caller };
+        let result = self.0.list(&caller, &list).await;
+        let (approvals, next_page_token) = self.0.answer(subject, result).await?;
         Ok(Response::new(ListApprovalsResponse { approvals, next_page_token }))
     }
 
@@ -34,7 +37,9 @@ impl InboxService for Inbox {
         request: Request<GetApprovalRequest>,
     ) -> Result<Response<GetApprovalResponse>, Status> {
         let caller = caller(&request)?;
-        let approval = self.0.get(&caller, &request.get_ref().approval).await?;
+        let subject = Subject { method: "/exequatur.approval.v1.InboxService/GetApproval", caller: &caller };
+        let result = self.0.get(&caller, &request.get_ref().approval).await;
+        let approval = self.0.answer(subject, result).await?;
         Ok(Response::new(GetApprovalResponse { approval: Some(approval) }))
     }
 

@@ -35,7 +35,10 @@ impl ReviewerService for Reviewers {
         request: Request<ListReviewersRequest>,
     ) -> Result<Response<ListReviewersResponse>, Status> {
         let caller = caller(&request)?;
-        let rows = self.0.list_reviewers(&caller, &request.get_ref().tenant).await?;
+        let subject =
+            Subject { method: "/exequatur.approval.v1.ReviewerService/ListReviewers", caller: &caller };
+        let result = self.0.list_reviewers(&caller, &request.get_ref().tenant).await;
+        let rows = self.0.answer(subject, result).await?;
         let reviewers = rows
             .into_iter()
             .map(|r| Reviewer { person: r.person, enrolled_at: Some(r.enrolled_at.to_proto()) })

@@ -32,8 +32,11 @@ impl CatalogService for Catalog {
         request: Request<GetCredentialRequest>,
     ) -> Result<Response<GetCredentialResponse>, Status> {
         let caller = caller(&request)?;
-        let tenant = caller.tenant(&request.get_ref().tenant)?;
-        let entry = self.0.entry(tenant, &request.get_ref().credential).await?;
+        let call = call("/exequatur.credential.v1.CatalogService/GetCredential", &caller);
+        let r = request.get_ref();
+        let tenant = self.0.answer(&call, caller.tenant(&r.tenant)).await?;
+        // Whether there is an entry is an ordinary question before the first put: no refusal to record.
+        let entry = self.0.entry(tenant, &r.credential).await?;
         Ok(Response::new(GetCredentialResponse { credential: Some(shown(entry)) }))
     }
 
@@ -57,12 +60,16 @@ impl CatalogService for Catalog {
         request: Request<ListCredentialsRequest>,
     ) -> Result<Response<ListCredentialsResponse>, Status> {
         let caller = caller(&request)?;
+        let call = call("/exequatur.credential.v1.CatalogService/ListCredentials", &caller);
         let r = request.get_ref();
-        let tenant = caller.tenant(&r.tenant)?;
+        let tenant = self.0.answer(&call, caller.tenant(&r.tenant)).await?;
         let size = match r.page_size {
             0 => DEFAULT_PAGE,
             size @ 1..=MAX_PAGE => size,
-            _ => return Err(Fault::field("page_size", "a page has 1..200 entries").into()),
+            _ => {
+                let bad = Err(Fault::field("page_size", "a page has 1..200 entries"));
+                return Ok(self.0.answer(&call, bad).await?);
+            }
         };
         // The token is the last name: names of another tenant cannot be reached with it.
         let mut entries = self.0.entries(tenant, &r.page_token, size.saturating_add(1)).await?;

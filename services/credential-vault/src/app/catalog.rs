@@ -90,7 +90,8 @@ impl App {
         Ok(())
     }
 
-    /// Pins a definition to the credentials that it names; a new digest replaces the pin.
+    /// Pins a definition that the actor signed to the credentials that it names; a new digest
+    /// replaces the pin.
     ///
     /// # Errors
     /// `STATEMENT_INVALID` or `NOT_CANONICAL`.
@@ -98,6 +99,14 @@ impl App {
         let envelope = exequatur_door::present(envelope, "definition")?;
         let now = self.store.clock().now()?.0;
         let definition = exequatur_door::signed_definition(&self.trust, now, tenant, envelope)?;
+        // Who pins vouches: another operator's signature cannot be brought along.
+        let signed = |kid: &str| self.trust.key(actor, Purpose::Definition, Some(kid)).is_some();
+        if !envelope.signatures.iter().any(|s| signed(&s.keyid)) {
+            return Err(Fault::new(
+                Reason::StatementInvalid,
+                "the definition is signed by another operator; apply the tool with your own key",
+            ));
+        }
         let pins: Vec<(String, Pin)> = definition
             .credentials()
             .iter()
