@@ -19,6 +19,9 @@ use exequatur_proto::statement::v1::{Decision, ItemVerdict};
 use prost::Message as _;
 use support::{Bench, TENANT, WAIT, person, reason, reviewer};
 
+/// A change that must be found.
+type OnRequest = fn(&mut DecideRequest);
+
 #[tokio::test]
 async fn a_yes_is_a_signed_decision_over_the_digests() {
     let bench = Bench::start().await;
@@ -83,7 +86,7 @@ async fn only_the_enrolled_decide() {
 async fn the_digests_shown_are_those_of_the_stored_bytes() {
     let bench = Bench::start().await;
     let (plan, approval) = bench.opened(&["one", "two"]).await;
-    let changes: [(&str, fn(&mut DecideRequest)); 7] = [
+    let changes: [(&str, OnRequest); 7] = [
         ("DIGEST_MISMATCH", |r| r.plan_digest[0] ^= 1),
         ("DIGEST_MISMATCH", |r| r.shown[1].action_digest[31] ^= 1),
         ("DIGEST_MISMATCH", |r| r.shown[0].wire_digest[0] ^= 1),

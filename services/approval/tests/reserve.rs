@@ -28,6 +28,9 @@ async fn commit(bench: &Bench, plan: &support::Plan, attempt: u32) -> Result<(),
     bench.app.commit_item(Some(&bench.outcome(plan, 0, attempt, OutcomeKind::Succeeded))).await
 }
 
+/// A change that must be found.
+type OnWarrant = fn(&mut Warrant);
+
 #[tokio::test]
 async fn a_yes_is_spent_once() {
     let bench = Bench::start().await;
@@ -161,7 +164,7 @@ async fn the_window_is_checked_at_use() {
 async fn the_warrant_names_exactly_the_stored_bytes() {
     let bench = Bench::start().await;
     let plan = bench.approved().await;
-    let changes: [(&str, fn(&mut Warrant)); 7] = [
+    let changes: [(&str, OnWarrant); 7] = [
         ("DIGEST_MISMATCH", |w| w.action_digest[0] ^= 1),
         ("DIGEST_MISMATCH", |w| w.wire_digest[0] ^= 1),
         ("DIGEST_MISMATCH", |w| w.tool_digest[0] ^= 1),

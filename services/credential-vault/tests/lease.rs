@@ -23,6 +23,11 @@ async fn leases(bench: &Bench) -> Vec<LeaseEvent> {
     bench.log().await.into_iter().filter_map(told).collect()
 }
 
+/// A change that must be found.
+type OnOrder = fn(&mut Order);
+
+type OnRequest = fn(&mut LeaseRequest, &LeaseRequest);
+
 #[tokio::test]
 async fn one_attempt_gets_the_newest_value_once() {
     let bench = Bench::start().await;
@@ -75,7 +80,7 @@ async fn the_lease_of_another_tenant_cannot_be_returned() {
 #[tokio::test]
 async fn warrant_and_reservation_name_exactly_this() {
     let bench = Bench::start().await;
-    let changes: [(&str, fn(&mut Order)); 19] = [
+    let changes: [(&str, OnOrder); 19] = [
         ("DIGEST_MISMATCH", |o| o.warrant.plan_digest[0] ^= 1),
         ("DIGEST_MISMATCH", |o| o.warrant.action_digest[0] ^= 1),
         ("DIGEST_MISMATCH", |o| o.warrant.tool_digest[0] ^= 1),
@@ -113,7 +118,7 @@ async fn warrant_and_reservation_name_exactly_this() {
 async fn bytes_are_recomputed() {
     let bench = Bench::start().await;
     let other = bench.request(&bench.order(READ));
-    let changes: [(&str, fn(&mut LeaseRequest, &LeaseRequest)); 9] = [
+    let changes: [(&str, OnRequest); 9] = [
         ("NOT_CANONICAL", |r, _| r.header.push(0)),
         ("NOT_CANONICAL", |r, _| r.action.push(0)),
         ("DIGEST_MISMATCH", |r, o| r.action.clone_from(&o.action)),
