@@ -203,12 +203,17 @@ async fn start<C: DeserializeOwned + SectionNames>(name: &'static str) -> Result
     Ok(Zone { config, common, trust, tls, keys, id, listener, shutdown: on_signal()? })
 }
 
+/// Sent by the kernel for a write beyond `RLIMIT_FSIZE` (signal(7); the same number on x86 and ARM).
+const SIGXFSZ: i32 = 25;
+
 /// SIGTERM or SIGINT, once.
 fn on_signal() -> Result<watch::Receiver<bool>, Failure> {
     use tokio::signal::unix::{SignalKind, signal};
     let failed = |e: std::io::Error| Failure::Starting(Fault::internal(e));
     let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+    // A file at its size limit is an error of that one write and not the end of the process.
+    drop(signal(SignalKind::from_raw(SIGXFSZ)).map_err(failed)?);
     let (sender, receiver) = watch::channel(false);
     tokio::spawn(async move {
         tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} }

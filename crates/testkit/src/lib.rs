@@ -11,10 +11,12 @@
 mod cli;
 mod plane;
 mod provider;
+mod scene;
 
 pub use cli::Output;
 pub use plane::{Plane, Ready, program};
 pub use provider::Providers;
+pub use scene::{Scene, provider_body};
 
 use std::time::{Duration, Instant};
 

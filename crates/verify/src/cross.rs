@@ -115,7 +115,7 @@ impl Cross<'_> {
 
     /// Every attempt rests on a warrant for what governance proposed; held ones on a reservation too.
     fn connector(&mut self) -> Result<(), Fault> {
-        let mut warrants: HashMap<(Key, u32), Warrant> = HashMap::new();
+        let mut warrants: HashMap<(Key, u32), (Warrant, Vec<u8>)> = HashMap::new();
         let mut dispatched: HashMap<Key, u32> = HashMap::new();
         let mut unfinished = HashSet::new();
         for attempt in &self.facts.journal {
@@ -125,7 +125,7 @@ impl Cross<'_> {
             match t.event.as_str() {
                 "prepare" => {
                     let bytes = t.relied_on.first().map(Vec::as_slice).unwrap_or_default();
-                    let (warrant, _) = self
+                    let (warrant, digest) = self
                         .read::<Warrant>(bytes, "governance", attempt.at)
                         .map_err(|e| fail(&format!("warrant: {e}")))?;
                     if (warrant.plan_digest.clone(), warrant.index) != key
@@ -134,7 +134,7 @@ impl Cross<'_> {
                         return Err(fail("the warrant is for another action"));
                     }
                     self.proposed(&key, &warrant, attempt)?;
-                    warrants.insert((key.clone(), t.attempt), warrant);
+                    warrants.insert((key.clone(), t.attempt), (warrant, digest));
                     unfinished.insert((key, t.attempt));
                 }
                 "dispatch" => {
@@ -143,7 +143,7 @@ impl Cross<'_> {
                     if *count > 1 {
                         return Err(fail("one action was dispatched twice"));
                     }
-                    let warrant = warrants
+                    let (warrant, _) = warrants
                         .get(&(key.clone(), t.attempt))
                         .ok_or_else(|| fail("dispatched without a warrant"))?;
                     if warrant.decision_kind() == DecisionKind::Person {
@@ -155,12 +155,14 @@ impl Cross<'_> {
                     if t.from == "DISPATCHED" {
                         dispatched.remove(&key);
                     }
-                    unfinished.remove(&(key, t.attempt));
-                    self.outcome(attempt)?;
+                    let ended = (key, t.attempt);
+                    unfinished.remove(&ended);
+                    self.outcome(attempt, warrants.get(&ended).map(|w| w.1.as_slice()))?;
                 }
                 _ => {
-                    unfinished.remove(&(key, t.attempt));
-                    self.outcome(attempt)?;
+                    let ended = (key, t.attempt);
+                    unfinished.remove(&ended);
+                    self.outcome(attempt, warrants.get(&ended).map(|w| w.1.as_slice()))?;
                 }
             }
         }
@@ -225,7 +227,11 @@ impl Cross<'_> {
         }
     }
 
-    fn outcome(&mut self, attempt: &Placed<exequatur_proto::ledger::v1::Transition>) -> Result<(), Fault> {
+    fn outcome(
+        &mut self,
+        attempt: &Placed<exequatur_proto::ledger::v1::Transition>,
+        warrant: Option<&[u8]>,
+    ) -> Result<(), Fault> {
         let fail = |what: String| Fault::at("connector", attempt.record, what);
         let t = &attempt.what;
         let (outcome, digest) = self.read::<Outcome>(&t.statement, "connector", attempt.at).map_err(fail)?;
@@ -234,6 +240,9 @@ impl Cross<'_> {
             || outcome.action_digest != t.action_digest
         {
             return Err(fail("the outcome is of another action".to_owned()));
+        }
+        if warrant != Some(outcome.warrant_digest.as_slice()) {
+            return Err(fail("the outcome names another warrant than the attempt began with".to_owned()));
         }
         for lease in &outcome.leases {
             if self.leases.contains(lease) {
@@ -277,7 +286,11 @@ impl Cross<'_> {
             return Err(fail("the receipt's outcome is not the one that it names"));
         }
         match self.outcomes.get(&r.outcome_digest) {
-            Some(o) if (o.plan_digest.clone(), o.index) == key && o.action_digest == r.action_digest => {}
+            Some(o) if (o.plan_digest.clone(), o.index) == key && o.action_digest == r.action_digest => {
+                if o.warrant_digest != r.warrant_digest {
+                    return Err(fail("the receipt names another warrant than its outcome"));
+                }
+            }
             Some(_) => return Err(fail("the receipt's outcome is of another action")),
             None if receipt.at + GRACE_MS > self.zones.exported_at("connector") => self.open += 1,
             None => return Err(fail("the connector has no record of the receipt's outcome")),

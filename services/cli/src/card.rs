@@ -1,6 +1,8 @@
 //! The reviewer's card: everything that a person decides about, computed from the frozen bytes and the signed
 //! definitions. A difference to what the service claims is an error, never a choice.
 
+use std::collections::HashMap;
+
 use exequatur_canonical::display::{self, Warning};
 use exequatur_canonical::{Digest, FrozenAction, FrozenPlan, verify_action, verify_plan};
 use exequatur_prepare::{Definition, Prepared, prepare, request_text};
@@ -63,8 +65,16 @@ impl Card {
             return Err(broken("the plan", "the header lists another number of actions"));
         }
         let mut actions = Vec::with_capacity(approval.actions.len());
+        // Each definition comes once, with the first action of its tool.
+        let mut definitions = HashMap::new();
+        let mut last_approved = HashMap::new();
         for (action, listed) in approval.actions.iter().zip(&header.action_digests) {
-            let computed = CardAction::compute(action, trust)?;
+            let mut computed = CardAction::compute(action, &mut definitions, trust)?;
+            if let Some(last) = &computed.last_approved {
+                last_approved.insert(computed.tool.clone(), last.clone());
+            } else if computed.held {
+                computed.last_approved = last_approved.get(&computed.tool).cloned();
+            }
             if computed.digest != *listed {
                 return Err(broken(
                     &format!("action {}", action.index),
@@ -135,11 +145,23 @@ impl Card {
 }
 
 impl CardAction {
-    fn compute(action: &ApprovalAction, trust: &Trust) -> Result<Self, Failure> {
+    fn compute(
+        action: &ApprovalAction,
+        definitions: &mut HashMap<Digest, Definition>,
+        trust: &Trust,
+    ) -> Result<Self, Failure> {
         let what = format!("action {}", action.index);
         let frozen = verify_action(&action.action).map_err(|e| broken(&what, &e.to_string()))?;
-        let definition = definition(action.definition.as_ref(), trust).map_err(|why| broken(&what, &why))?;
-        let prepared = prepare(&definition, &frozen).map_err(|e| broken(&what, &e.to_string()))?;
+        if let Some(envelope) = &action.definition {
+            let definition = definition(envelope, trust).map_err(|why| broken(&what, &why))?;
+            definitions.insert(definition.digest(), definition);
+        }
+        let definition = frozen
+            .action()
+            .tool_digest
+            .and_then(|digest| definitions.get(&digest))
+            .ok_or_else(|| broken(&what, "the definition that it names is missing"))?;
+        let prepared = prepare(definition, &frozen).map_err(|e| broken(&what, &e.to_string()))?;
         if prepared.wire_digest().as_bytes().as_slice() != action.wire_digest {
             return Err(broken(&what, "the request that it becomes is not the one that was decided on"));
         }
@@ -232,8 +254,7 @@ impl CardAction {
 }
 
 /// The definition, if an operator of the trust bundle signed it.
-fn definition(envelope: Option<&Envelope>, trust: &Trust) -> Result<Definition, String> {
-    let envelope = envelope.ok_or("its definition is missing")?;
+fn definition(envelope: &Envelope, trust: &Trust) -> Result<Definition, String> {
     let now = time::OffsetDateTime::now_utc().unix_timestamp_nanos() / 1_000_000;
     let expect = Expect {
         issuer: None,

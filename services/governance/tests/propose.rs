@@ -313,3 +313,28 @@ async fn a_refused_proposal_leaves_one_record_in_its_tenants_log() {
     let method = "/exequatur.plan.v1.PlanService/ProposePlan".to_owned();
     assert_eq!(refusals, [(method, "UNKNOWN_TOOL".to_owned())]);
 }
+
+#[tokio::test]
+async fn a_person_must_be_able_to_read_the_request_too() {
+    let bench = Bench::start().await;
+    let agent = bench.run().await;
+    // Five characters each in the canonical text, more in the request's JSON.
+    let text = |count: usize| format!(r#"{{"to":"+1","text":"{}"}}"#, "\\u0001".repeat(count));
+    let fault = agent.propose("p-long", &[("sms.send", &text(12_000))]).await.unwrap_err();
+    assert_eq!(fault.reason(), Reason::TooLargeToShow);
+    let plan = agent.plan("p-short", &[("sms.send", &text(8_000))]).await;
+    assert_eq!(plan.actions[0].state, State::AwaitingApproval);
+}
+
+#[tokio::test]
+async fn each_definition_is_sent_to_approval_once() {
+    let bench = Bench::start().await;
+    let agent = bench.run().await;
+    let texts: Vec<String> = (0..3).map(|n| format!(r#"{{"to":"+{n}","text":"x"}}"#)).collect();
+    let mut calls: Vec<(&str, &str)> = texts.iter().map(|t| ("sms.send", t.as_str())).collect();
+    calls.push(("crm.read", r#"{"id":1}"#));
+    let plan = agent.plan("p-1", &calls).await;
+    let opened = bench.approval.opened(&plan.digest).await;
+    let sent: Vec<bool> = opened.actions.iter().map(|a| a.definition.is_some()).collect();
+    assert_eq!(sent, [true, false, false, true]);
+}

@@ -19,7 +19,7 @@ use exequatur_pki::Pki;
 use exequatur_plan_server::plan_service_server::PlanService as _;
 use exequatur_proto::ledger::v1::log_entry::Body;
 use exequatur_proto::plan::v1::{ActionState, WatchPlanRequest};
-use exequatur_proto::statement::v1::ItemVerdict;
+use exequatur_proto::statement::v1::{ItemVerdict, OutcomeKind};
 use tokio_stream::StreamExt as _;
 
 use support::{Bench, Play, TENANT, operator};
@@ -177,4 +177,20 @@ async fn what_is_taken_back_does_not_start_and_a_repeat_changes_nothing() {
     tokio::time::sleep(Duration::from_millis(300)).await;
     bench.until(&plan.plan, &[State::Withdrawn, State::Skipped]).await;
     assert!(bench.connector.asked().is_empty());
+}
+
+#[tokio::test]
+async fn what_the_connector_cancelled_for_a_plan_says_withdrawn() {
+    let bench = Bench::start().await;
+    let agent = bench.run().await;
+    let cancelled = [Play::Outcome(OutcomeKind::Aborted, Reason::Cancelled), Play::Refuse(Reason::Cancelled)];
+    for (number, play) in cancelled.into_iter().enumerate() {
+        bench.connector.plays(&[play]);
+        let plan = agent.plan(&format!("p-{number}"), &[A_READ]).await;
+        let ended = bench.until(&plan.plan, &[State::Skipped]).await;
+        assert_eq!(ended.actions[0].reason, "WITHDRAWN");
+    }
+    // Nothing of the run itself was cancelled.
+    let plan = agent.plan("p-after", &[A_READ]).await;
+    bench.until(&plan.plan, &[State::Succeeded]).await;
 }

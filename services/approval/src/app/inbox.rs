@@ -1,5 +1,7 @@
 //! What a reviewer sees: approvals of their tenants with all frozen bytes. Others do not exist for them.
 
+use std::collections::HashSet;
+
 use exequatur_fault::Fault;
 use exequatur_proto::approval::v1::{Approval, ApprovalAction, ApprovalState, ItemState};
 use exequatur_proto::statement::v1::Envelope;
@@ -84,17 +86,23 @@ impl App {
     pub(crate) async fn show(&self, card: &Card) -> Result<Approval, Fault> {
         let a = &card.approval;
         let mut actions = Vec::with_capacity(card.actions.len());
+        let (mut definitions, mut tools) = (HashSet::new(), HashSet::new());
         for row in &card.actions {
             let item = card.items.iter().find(|i| i.index == row.index);
-            let last = if row.held {
+            let last = if row.held && tools.insert(&row.tool) {
                 self.rows.last_approved(&a.tenant, &a.agent, &row.tool, &a.approval).await?
             } else {
                 None
             };
+            let definition = definitions
+                .insert(&row.definition)
+                .then(|| Envelope::decode(row.definition.as_slice()))
+                .transpose()
+                .map_err(Fault::internal)?;
             actions.push(ApprovalAction {
                 index: row.index,
                 action: row.action.clone(),
-                definition: Some(Envelope::decode(row.definition.as_slice()).map_err(Fault::internal)?),
+                definition,
                 wire_digest: row.wire_digest.clone(),
                 held: row.held,
                 rule: row.rule.clone(),

@@ -11,7 +11,7 @@ use exequatur_prepare::tenant_scope;
 use exequatur_proto::definition::v1::{Attestation, Effect};
 use exequatur_proto::execution::v1::ExecuteRequest;
 use exequatur_proto::statement::v1::{Decision, DecisionKind, Envelope, ItemVerdict, Outcome, Warrant};
-use exequatur_statement::{Expect, Verified};
+use exequatur_statement::{Expect, Verified, envelope_digest};
 use exequatur_store::Tx;
 use prost::Message as _;
 use tokio::sync::watch;
@@ -193,7 +193,7 @@ impl App {
         request: ExecuteRequest,
         after: Option<(u32, Journal)>,
     ) -> Result<Watching, Fault> {
-        let row = self.row(door);
+        let row = self.row(door, &request);
         let start_by = row.start_by;
         if tx.now() >= start_by {
             return Err(Fault::new(
@@ -234,7 +234,7 @@ impl App {
         }
     }
 
-    fn row(&self, door: &Door) -> Row {
+    fn row(&self, door: &Door, request: &ExecuteRequest) -> Row {
         let warrant = &door.warrant.statement;
         let definition = door.checked.definition.message();
         Row {
@@ -246,6 +246,7 @@ impl App {
             action_digest: warrant.action_digest.clone(),
             wire_digest: warrant.wire_digest.clone(),
             warrant: warrant.header.as_ref().map(|h| h.id.clone()).unwrap_or_default(),
+            warrant_digest: request.warrant.as_ref().map(|w| envelope_digest(w).to_vec()).unwrap_or_default(),
             held: door.held,
             reads: definition.effect() == Effect::Read,
             process: self.process.clone(),

@@ -86,6 +86,7 @@ impl App {
             wire_digest: row.wire_digest.clone(),
             attempt: row.attempt,
             warrant: row.warrant.clone(),
+            warrant_digest: row.warrant_digest.clone(),
             kind: end.kind.into(),
             reason: end.reason,
             provider_status: end.status,

@@ -42,6 +42,8 @@ pub struct Row {
     pub wire_digest: Vec<u8>,
     /// Id of the warrant that opened the attempt.
     pub warrant: String,
+    /// SHA-256 of that warrant's envelope, 32 bytes; empty in rows older than the column.
+    pub warrant_digest: Vec<u8>,
     /// Whether an item was reserved for it.
     pub held: bool,
     /// Whether the tool only reads.

@@ -13,15 +13,20 @@ use sqlx::sqlite::{SqliteArguments, SqliteRow};
 use super::{JournalStore, Key, Row, Subject};
 
 /// The zone's own tables.
-pub static MIGRATIONS: LazyLock<Migrator> =
-    LazyLock::new(|| migrations(&[(1, "journal", include_str!("../../migrations/0001_journal.sql"))]));
+pub static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
+    migrations(&[
+        (1, "journal", include_str!("../../migrations/0001_journal.sql")),
+        (2, "warrant digest", include_str!("../../migrations/0002_warrant_digest.sql")),
+    ])
+});
 
 /// [`JournalStore`] on SQLite.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Sqlite;
 
 const SET: &str = "run = ?4, tool = ?5, attempt = ?6, state = ?7, action_digest = ?8, wire_digest = ?9, warrant = ?10,
-    held = ?11, reads = ?12, process = ?13, start_by = ?14, settle_at = ?15, leases = ?16, outcome = ?17, result = ?18";
+    held = ?11, reads = ?12, process = ?13, start_by = ?14, settle_at = ?15, leases = ?16, outcome = ?17, result = ?18,
+    warrant_digest = ?19";
 
 type Query<'q> = sqlx::query::Query<'q, sqlx::Sqlite, SqliteArguments>;
 
@@ -45,6 +50,7 @@ fn bound<'q>(query: Query<'q>, row: &Row) -> Query<'q> {
         .bind(row.leases.join(" "))
         .bind(row.outcome.clone())
         .bind(row.result.clone())
+        .bind(row.warrant_digest.clone())
 }
 
 fn read(found: &SqliteRow) -> Result<Row, Fault> {
@@ -63,6 +69,7 @@ fn read(found: &SqliteRow) -> Result<Row, Fault> {
         action_digest: found.try_get("action_digest").map_err(fault)?,
         wire_digest: found.try_get("wire_digest").map_err(fault)?,
         warrant: found.try_get("warrant").map_err(fault)?,
+        warrant_digest: found.try_get("warrant_digest").map_err(fault)?,
         held: found.try_get("held").map_err(fault)?,
         reads: found.try_get("reads").map_err(fault)?,
         process: found.try_get("process").map_err(fault)?,
@@ -112,13 +119,14 @@ impl JournalStore for Sqlite {
         let query = match after {
             None => sqlx::query(
                 "INSERT INTO journal (tenant, plan_digest, position, run, tool, attempt, state, action_digest,
-                    wire_digest, warrant, held, reads, process, start_by, settle_at, leases, outcome, result)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)
+                    wire_digest, warrant, held, reads, process, start_by, settle_at, leases, outcome, result,
+                    warrant_digest)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)
                  ON CONFLICT DO NOTHING",
             ),
             Some(_) => sqlx::query(sqlx::AssertSqlSafe(format!(
                 "UPDATE journal SET {SET} WHERE tenant = ?1 AND plan_digest = ?2 AND position = ?3
-                    AND attempt = ?19 AND state = ?20"
+                    AND attempt = ?20 AND state = ?21"
             ))),
         };
         let mut query = bound(query, row);

@@ -16,6 +16,7 @@ fn row(index: u32) -> Row {
         action_digest: vec![1; 32],
         wire_digest: vec![2; 32],
         warrant: "w-1".into(),
+        warrant_digest: vec![3; 32],
         held: true,
         reads: false,
         process: "p-1".into(),

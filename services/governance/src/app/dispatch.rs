@@ -335,8 +335,11 @@ impl App {
             drop(tx);
             return self.wait(tenant, &plan.plan, question, &fault).await;
         }
-        let event = if fault.reason() == Reason::Cancelled { Event::Revoke } else { Event::Refuse };
-        self.give_up(tx, plan, question.index, event, fault).await
+        if fault.reason() != Reason::Cancelled {
+            return self.give_up(tx, plan, question.index, Event::Refuse, fault).await;
+        }
+        let (event, reason, text) = self.cancelled(&mut tx, &plan).await?;
+        self.give_up(tx, plan, question.index, event, Fault::new(reason, text)).await
     }
 
     /// Stays as it is, says why it waits, and is asked about again.

@@ -7,7 +7,7 @@ use exequatur_canonical::{
 use exequatur_fault::{Fault, Reason, reason_str};
 use exequatur_lifecycle::{Action as State, Event, next};
 use exequatur_policy::{Compiled, Evaluation, Verdict, evaluate};
-use exequatur_prepare::{Definition, PrepareError, prepare, tenant_scope};
+use exequatur_prepare::{Definition, PrepareError, Prepared, prepare, tenant_scope};
 use exequatur_proto::definition::v1::{Attestation, Reversibility};
 use exequatur_proto::plan::v1::ToolCall;
 use exequatur_schema::Schema;
@@ -27,8 +27,7 @@ pub(crate) struct Tool {
 pub(crate) struct Draft {
     pub(crate) action: FrozenAction,
     pub(crate) envelope: Vec<u8>,
-    pub(crate) wire_digest: Vec<u8>,
-    pub(crate) prepared: Vec<u8>,
+    pub(crate) prepared: Prepared,
     pub(crate) filled: Vec<String>,
     pub(crate) state: State,
     pub(crate) verdict: Verdict,
@@ -60,8 +59,7 @@ pub(crate) fn draft(
     let prepared = prepare(&tool.definition, &action).map_err(|e| at(unfit(&e)))?;
     let mut draft = Draft {
         envelope: tool.envelope.clone(),
-        wire_digest: prepared.wire_digest().to_vec(),
-        prepared: prepared.bytes().to_vec(),
+        prepared,
         filled,
         state: State::Denied,
         verdict: Verdict::Deny,

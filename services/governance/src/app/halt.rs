@@ -2,7 +2,7 @@
 //! by second thoughts alone: the connector is asked first, or nobody knows.
 
 use exequatur_fault::{Fault, Reason};
-use exequatur_lifecycle::Event;
+use exequatur_lifecycle::{Event, Run as RunState};
 use exequatur_prepare::Definition;
 use exequatur_proto::definition::v1::Effect;
 use exequatur_proto::execution::v1::{ActionRef, CancelRequest, cancel_request::Subject};
@@ -39,6 +39,21 @@ impl App {
         let about = fault.with("plan", digest).with("index", index.to_string());
         drop(self.answer::<()>(&call, Err(about)).await);
         Ok(())
+    }
+
+    /// What the connector cancelled ends as what it was cancelled for: its run was revoked, or the plan
+    /// was taken back.
+    pub(crate) async fn cancelled(
+        &self,
+        tx: &mut Tx,
+        plan: &PlanRow,
+    ) -> Result<(Event, Reason, &'static str), Fault> {
+        let run = self.rows.run(tx, &plan.tenant, &plan.run).await?;
+        if run.is_none_or(|run| run.state == RunState::Revoked) {
+            let text = "the run was revoked before anything was sent";
+            return Ok((Event::Revoke, Reason::RunRevoked, text));
+        }
+        Ok((Event::Skip, Reason::Withdrawn, "the plan was taken back before anything was sent"))
     }
 
     /// The journal that was asked is gone, and with it the fence. The new one would begin again what the

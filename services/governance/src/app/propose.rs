@@ -1,7 +1,7 @@
 //! A proposal: everything is frozen and decided, then plan, decisions and entries are one
 //! transaction, and only then there is an answer.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use exequatur_canonical::display::{MAX_SHOWN_BYTES, action_text, plan_text};
 use exequatur_canonical::{Digest, FrozenPlan, PlanHeader, Timestamp, freeze_plan};
@@ -10,7 +10,7 @@ use exequatur_fault::{Fault, Reason};
 use exequatur_ledger::outbox;
 use exequatur_lifecycle::{Action as State, Machine as _};
 use exequatur_policy::{Compiled, RuleSet, Verdict};
-use exequatur_prepare::Definition;
+use exequatur_prepare::{Definition, request_text};
 use exequatur_proto::approval::v1::{OpenAction, OpenApprovalRequest};
 use exequatur_proto::ledger::v1::log_entry::Body;
 use exequatur_proto::ledger::v1::{PlanProposed, ProposedAction};
@@ -232,7 +232,15 @@ impl App {
         for draft in drafts {
             let action = &draft.action;
             self.ledger.put_body(tx, tenant, "action", action.digest().as_bytes(), action.bytes()).await?;
-            self.ledger.put_body(tx, tenant, "prepared_request", &draft.wire_digest, &draft.prepared).await?;
+            self.ledger
+                .put_body(
+                    tx,
+                    tenant,
+                    "prepared_request",
+                    draft.prepared.wire_digest().as_bytes(),
+                    draft.prepared.bytes(),
+                )
+                .await?;
         }
         Ok(())
     }
@@ -270,13 +278,14 @@ fn header(
     }
 }
 
-/// What cannot be shown whole cannot be approved.
+/// What cannot be shown whole cannot be approved; a person reads the canonical text and the requests.
 fn check_shown(frozen: &FrozenPlan, drafts: &[Draft]) -> Result<(), Fault> {
     if drafts.iter().all(|d| d.verdict != Verdict::RequireHuman) {
         return Ok(());
     }
     let shown = plan_text(frozen).len() + drafts.iter().map(|d| action_text(&d.action).len()).sum::<usize>();
-    if shown <= MAX_SHOWN_BYTES {
+    let requested = drafts.iter().map(|d| request_text(&d.prepared).len()).sum::<usize>();
+    if shown <= MAX_SHOWN_BYTES && requested <= MAX_SHOWN_BYTES {
         return Ok(());
     }
     Err(Fault::new(
@@ -301,7 +310,7 @@ fn proposed(index: u32, draft: &Draft) -> ProposedAction {
         tool: draft.action.action().tool.clone(),
         action_digest: draft.action.digest().to_vec(),
         tool_digest: draft.action.action().tool_digest.map(|d| d.to_vec()).unwrap_or_default(),
-        wire_digest: draft.wire_digest.clone(),
+        wire_digest: draft.prepared.wire_digest().to_vec(),
         verdict: draft.verdict.as_str().to_owned(),
         rule: rule(draft),
         state: draft.state.as_str().to_owned(),
@@ -318,7 +327,7 @@ fn row(index: u32, draft: &Draft) -> ActionRow {
         definition: draft.envelope.clone(),
         digest: draft.action.digest().to_vec(),
         effect_digest: draft.action.effect_digest().to_vec(),
-        wire_digest: draft.wire_digest.clone(),
+        wire_digest: draft.prepared.wire_digest().to_vec(),
         verdict: draft.verdict.as_str().to_owned(),
         state: draft.state,
         rule: rule(draft),
@@ -350,6 +359,7 @@ fn open_request(plan: &PlanRow, drafts: &[Draft], set: &RuleSet, now: UnixMillis
         .collect();
     let expires = held.iter().filter_map(|e| e.expires).min();
     let window = held.iter().map(|e| e.window).min().unwrap_or_default();
+    let mut sent = HashSet::new();
     OpenApprovalRequest {
         header: plan.header.clone(),
         actions: plan
@@ -358,7 +368,10 @@ fn open_request(plan: &PlanRow, drafts: &[Draft], set: &RuleSet, now: UnixMillis
             .map(|row| OpenAction {
                 index: row.index,
                 action: row.action.clone(),
-                definition: Envelope::decode(row.definition.as_slice()).ok(),
+                definition: sent
+                    .insert(row.definition.as_slice())
+                    .then(|| Envelope::decode(row.definition.as_slice()).ok())
+                    .flatten(),
                 wire_digest: row.wire_digest.clone(),
                 held: row.state == State::AwaitingApproval,
                 rule: row.rule.clone(),

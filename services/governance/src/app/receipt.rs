@@ -123,15 +123,9 @@ impl App {
         let index = answer.index;
         if reason == Reason::Cancelled {
             self.step(tx, plan, index, Event::Abort, cause(reason, "")).await?;
-            self.step(
-                tx,
-                plan,
-                index,
-                Event::Revoke,
-                cause(reason, "it was cancelled before anything was sent"),
-            )
-            .await?;
-            return self.withdraw(tx, plan, &[index], Reason::RunRevoked).await;
+            let (event, why, text) = self.cancelled(tx, plan).await?;
+            self.step(tx, plan, index, event, cause(why, text)).await?;
+            return self.withdraw(tx, plan, &[index], why).await;
         }
         if !outcome.retryable {
             let last = outcome.attempt >= MAX_ATTEMPTS;
@@ -195,7 +189,8 @@ impl App {
             decision_digest: if held { digest(&decision) } else { Vec::new() },
             outcome_digest: digest(&answer.outcome.encode_to_vec()),
             leases: outcome.leases.clone(),
-            warrant_digest: digest(answer.warrant),
+            // Of the warrant that the attempt ran under, which may be older than the last one that was signed.
+            warrant_digest: outcome.warrant_digest.clone(),
             outcome: answer.outcome.encode_to_vec(),
         };
         let entry = self.ledger.append(tx, &plan.tenant, Body::Receipt(receipt)).await?;

@@ -135,6 +135,7 @@ impl Connector {
             wire_digest: warrant.wire_digest.clone(),
             attempt: warrant.attempt,
             warrant: warrant.header.as_ref().unwrap().id.clone(),
+            warrant_digest: vec![6; 32],
             kind: kind.into(),
             reason: if reason == Reason::Unspecified { String::new() } else { reason_str(reason).to_owned() },
             result_digest: Digest::sha256(b"done").to_vec(),
