@@ -10,8 +10,11 @@
 
 mod support;
 
+use std::time::Duration;
+
 use exequatur_proto::statement::v1::{Decision, DecisionKind, OutcomeKind};
 use exequatur_statement::{Statement as _, sign_bytes};
+use exequatur_testkit::eventually;
 use prost::Message as _;
 use serde_json::json;
 use support::{Order, Taken};
@@ -107,12 +110,9 @@ fn a_stolen_governance_executes_nothing_but_what_was_approved() {
     assert!(taken.plane.providers().seen().is_empty(), "no provider heard of it");
     assert!(taken.attempts(&truth).is_empty() && taken.granted() == 0, "and no attempt was opened");
 
-    // The harmless ones: approved bytes, and a tool that a rule alone may allow.
+    // The harmless one: what was approved.
     let done = taken.execute(&taken.fresh(other.clone())).unwrap();
     assert_eq!(done.kind(), OutcomeKind::Succeeded, "{}", done.reason);
-    let read = taken.execute(&taken.read_contact(&other)).unwrap();
-    assert_eq!(read.kind(), OutcomeKind::Succeeded, "{}", read.reason);
-    assert_eq!(taken.plane.providers().of("crm").len(), 1);
 
     // The yes is unspent: the true dispatcher uses it at its first attempt, and repeats nothing.
     taken.let_go();
@@ -123,4 +123,28 @@ fn a_stolen_governance_executes_nothing_but_what_was_approved() {
         assert_eq!(taken.sent(to), 1, "exactly once");
     }
     assert_eq!(taken.sent("+15550666"), 0);
+    unproposed(&taken, &other);
+}
+
+/// A tool that needs no person is governance's to order; what it keeps out of its own log is found by whoever
+/// verifies all logs together.
+fn unproposed(taken: &Taken, run: &Order) {
+    let verify = || {
+        let file = taken.plane.folder().join("evidence.jsonl");
+        let (file, root) = (file.to_str().unwrap(), taken.plane.ready().text("/root_key"));
+        assert_eq!(taken.plane.cli(&["ledger", "export", "--out", file]).code, 0);
+        taken.plane.cli(&["ledger", "verify", file, "--root-key", &root])
+    };
+    let verified = verify();
+    assert_eq!(verified.code, 0, "refused lies leave the evidence whole: {}", verified.stdout);
+
+    let read = taken.execute(&taken.read_contact(run)).unwrap();
+    assert_eq!(read.kind(), OutcomeKind::Succeeded, "{}", read.reason);
+    assert_eq!(taken.plane.providers().of("crm").len(), 1);
+    let fault = eventually("the evidence tells", Duration::from_secs(30), || {
+        let fault = verify().json["first_fault"].clone();
+        fault.is_object().then_some(fault)
+    });
+    assert_eq!(fault["zone"], "connector");
+    assert_eq!(fault["what"], "governance has no record of what was executed");
 }
