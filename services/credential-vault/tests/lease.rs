@@ -80,12 +80,14 @@ async fn the_lease_of_another_tenant_cannot_be_returned() {
 #[tokio::test]
 async fn warrant_and_reservation_name_exactly_this() {
     let bench = Bench::start().await;
-    let changes: [(&str, OnOrder); 19] = [
+    let changes: [(&str, OnOrder); 21] = [
         ("DIGEST_MISMATCH", |o| o.warrant.plan_digest[0] ^= 1),
         ("DIGEST_MISMATCH", |o| o.warrant.action_digest[0] ^= 1),
         ("DIGEST_MISMATCH", |o| o.warrant.tool_digest[0] ^= 1),
         ("DIGEST_MISMATCH", |o| o.warrant.wire_digest[0] ^= 1),
         ("STATEMENT_INVALID", |o| o.warrant.index = 1),
+        ("STATEMENT_INVALID", |o| (o.warrant.attempt, o.reservation.attempt) = (0, 0)),
+        ("STATEMENT_INVALID", |o| (o.warrant.attempt, o.reservation.attempt) = (6, 6)),
         ("STATEMENT_INVALID", |o| "run-2".clone_into(&mut o.warrant.run)),
         ("CREDENTIAL_NOT_GRANTED", |o| o.warrant.credentials.clear()),
         ("STATEMENT_INVALID", |o| "t-blue".clone_into(&mut o.warrant.header.as_mut().unwrap().tenant)),

@@ -17,6 +17,8 @@ use crate::store::{Lease, Pin};
 
 /// A lease outlives the longest time-out of a definition a little.
 const LIFE: Duration = Duration::from_secs(330);
+/// Attempts that an action has. Without the bound, a warrant per number would be a lease per number.
+const ATTEMPTS: std::ops::RangeInclusive<u32> = 1..=5;
 
 impl App {
     /// Leases one credential: once per plan digest, index, attempt and credential.
@@ -53,6 +55,12 @@ impl App {
         now: i64,
     ) -> Result<LeaseResponse, Fault> {
         let tenant = &checked.plan.header().tenant;
+        if !ATTEMPTS.contains(&warrant.statement.attempt) {
+            return Err(Fault::new(
+                Reason::StatementInvalid,
+                "the warrant is for an attempt that is not 1..5",
+            ));
+        }
         if !warrant.statement.credentials.contains(&request.credential) {
             return Err(not_granted("the warrant does not name this credential"));
         }
