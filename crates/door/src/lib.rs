@@ -37,6 +37,21 @@ pub fn check(
     definition: Option<&Envelope>,
 ) -> Result<Checked, Fault> {
     let plan = self::header(&trust.realm(), header)?;
+    // From here on a refusal names what it is about, so that its record lands in the tenant's log.
+    let (tenant, digest) = (plan.header().tenant.clone(), plan.digest());
+    of_plan(trust, now, plan, index, action, definition).map_err(|fault| {
+        fault.with("tenant", tenant).with("plan", digest.to_string()).with("index", index.to_string())
+    })
+}
+
+fn of_plan(
+    trust: &Trust,
+    now: i64,
+    plan: FrozenPlan,
+    index: u32,
+    action: &[u8],
+    definition: Option<&Envelope>,
+) -> Result<Checked, Fault> {
     let action = self::action(&plan, index, action)?;
     let definition =
         self::definition(trust, now, &plan.header().tenant, &action, present(definition, "definition")?)?;
