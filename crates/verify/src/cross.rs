@@ -235,6 +235,11 @@ impl Cross<'_> {
         {
             return Err(fail("the outcome is of another action".to_owned()));
         }
+        if !outcome.result_digest.is_empty()
+            && !self.zones.has_body("connector", "result", &outcome.result_digest)
+        {
+            return Err(fail("the body of kind `result` is missing".to_owned()));
+        }
         for lease in &outcome.leases {
             if self.leases.contains(lease) {
                 continue;
