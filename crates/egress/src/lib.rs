@@ -6,6 +6,8 @@ mod counted;
 mod guard;
 pub mod http;
 mod link;
+#[cfg(test)]
+mod rebinding;
 pub mod redact;
 pub mod smtp;
 #[cfg(test)]

@@ -85,6 +85,17 @@ impl Egress {
     /// # Errors
     /// `INTERNAL` when a root file cannot be read.
     pub fn new(guard: Guard, extra_roots: &[PathBuf]) -> Result<Self, Fault> {
+        // Without a resolver's configuration only IP literals can be reached.
+        let resolver = TokioResolver::builder_tokio().ok().and_then(|b| b.build().ok());
+        Self::with(guard, extra_roots, resolver)
+    }
+
+    /// The same with the resolver given: tests ask a name server of their own.
+    pub(crate) fn with(
+        guard: Guard,
+        extra_roots: &[PathBuf],
+        resolver: Option<TokioResolver>,
+    ) -> Result<Self, Fault> {
         let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
         for path in extra_roots {
             let unfit = |e: String| Fault::new(Reason::Internal, format!("root `{}`: {e}", path.display()));
@@ -98,8 +109,6 @@ impl Egress {
         drop(rustls::crypto::aws_lc_rs::default_provider().install_default());
         let mut tls = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
         tls.resumption = rustls::client::Resumption::disabled();
-        // Without a resolver's configuration only IP literals can be reached.
-        let resolver = TokioResolver::builder_tokio().ok().and_then(|b| b.build().ok());
         Ok(Self(Arc::new(Inner { guard, resolver, tls: Arc::new(tls), connects: AtomicU64::new(0) })))
     }
 

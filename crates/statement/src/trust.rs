@@ -16,6 +16,9 @@ use crate::key::{PublicRoot, SigningKey, verify};
 /// Payload type of a bundle; only the root signs it.
 pub(crate) const TYPE: &str = "application/vnd.exequatur.trust-bundle.v1+protobuf";
 
+/// Id of the root key, which stands in no bundle.
+const ROOT: &str = "root";
+
 /// The bundle in force; clones share it, and a reload is seen by all.
 #[derive(Clone)]
 pub struct Trust {
@@ -141,6 +144,9 @@ pub(crate) fn open(envelope: &Envelope, root: &PublicRoot) -> Result<TrustBundle
     let [signature] = envelope.signatures.as_slice() else {
         return Err(StatementError::new("a trust bundle has exactly one signature"));
     };
+    if signature.keyid != ROOT {
+        return Err(StatementError::new("the trust bundle is not signed as the root key's"));
+    }
     let signed = encoding(&envelope.payload_type, &envelope.payload);
     if envelope.payload_type != TYPE || !verify(root.raw(), &signed, &signature.sig) {
         return Err(StatementError::new("the trust bundle is not signed by the root key"));

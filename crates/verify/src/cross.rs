@@ -244,6 +244,11 @@ impl Cross<'_> {
         if warrant != Some(outcome.warrant_digest.as_slice()) {
             return Err(fail("the outcome names another warrant than the attempt began with".to_owned()));
         }
+        if !outcome.result_digest.is_empty()
+            && !self.zones.has_body("connector", "result", &outcome.result_digest)
+        {
+            return Err(fail("the body of kind `result` is missing".to_owned()));
+        }
         for lease in &outcome.leases {
             if self.leases.contains(lease) {
                 continue;

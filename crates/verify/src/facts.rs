@@ -27,6 +27,8 @@ pub(crate) struct Facts {
     pub(crate) journal: Vec<Placed<Transition>>,
     pub(crate) receipts: Vec<Placed<Receipt>>,
     pub(crate) leases: Vec<Placed<LeaseEvent>>,
+    /// Bodies that must lie beside the log: (zone, kind, digest).
+    pub(crate) bodies: Vec<Placed<(String, &'static str, Vec<u8>)>>,
     /// The first transition that the table does not have: (zone, record).
     pub(crate) impossible: Option<(String, u64)>,
     states: HashMap<(String, &'static str, Key, String), String>,
@@ -35,6 +37,7 @@ pub(crate) struct Facts {
 impl Facts {
     pub(crate) fn take(&mut self, zone: &str, record: u64, entry: LogEntry) {
         let at = entry.recorded_at.as_ref().map_or(0, millis);
+        self.needs(zone, record, at, entry.body.as_ref());
         match (zone, entry.body) {
             ("governance", Some(Body::PlanProposed(plan))) => {
                 for action in plan.actions {
@@ -49,6 +52,30 @@ impl Facts {
             ("governance", Some(Body::Receipt(what))) => self.receipts.push(Placed { record, at, what }),
             ("credential-vault", Some(Body::Lease(what))) => self.leases.push(Placed { record, at, what }),
             (_, Some(Body::Transition(what))) => self.transition(zone, record, at, what),
+            _ => {}
+        }
+    }
+
+    /// What somebody proposed, registered or got back can be read, not only its digest.
+    fn needs(&mut self, zone: &str, record: u64, at: i64, body: Option<&Body>) {
+        let mut need = |kind, digest: &[u8]| {
+            if !digest.is_empty() {
+                self.bodies.push(Placed { record, at, what: (zone.to_owned(), kind, digest.to_vec()) });
+            }
+        };
+        match body {
+            Some(Body::PlanProposed(plan)) => {
+                need("plan_header", &plan.plan_digest);
+                for action in &plan.actions {
+                    need("action", &action.action_digest);
+                    need("prepared_request", &action.wire_digest);
+                }
+            }
+            Some(Body::RegisterChanged(change)) if change.change == "put" => match change.register.as_str() {
+                "tool" => need("definition", &change.digest),
+                "rule_set" => need("rule_set", &change.digest),
+                _ => {}
+            },
             _ => {}
         }
     }

@@ -52,10 +52,11 @@ pub fn verify(mut reader: impl BufRead, root: &PublicRoot) -> Result<Report, Can
             .ok_or_else(|| Fault::line(number))
             .and_then(|line| zones.take(line, &mut facts));
         if let Err(fault) = taken {
+            let fault = if fault.zone.is_empty() { Fault { record: number, ..fault } } else { fault };
             return Ok(report(zones.report(), 0, Some(fault)));
         }
     }
-    if let Err(fault) = zones.finish() {
+    if let Err(fault) = zones.finish().and_then(|()| zones.bodies_of(&facts)) {
         return Ok(report(zones.report(), 0, Some(fault)));
     }
     let (open, fault) = cross_check(&facts, &zones);

@@ -1,4 +1,5 @@
-//! The export's lines, read strictly: a key that nobody writes is a fault.
+//! The export's lines, read strictly: a key that nobody writes, a key twice, and text that two readers
+//! could take differently are faults.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -26,8 +27,17 @@ impl First {
     pub(crate) fn read(text: &str) -> Result<Self, CannotTell> {
         let none = || CannotTell("the file is no ledger export".to_owned());
         let first: Self = serde_json::from_str(text).map_err(|_| none())?;
+        if !is_compact(text) {
+            return Err(none());
+        }
         if first.format == FORMAT { Ok(first) } else { Err(none()) }
     }
+}
+
+/// Whether the text is as short as its content allows. A space, a second member of the same name or
+/// an escape that need not be makes it longer, in whatever order the members stand.
+fn is_compact(text: &str) -> bool {
+    serde_json::from_str::<Value>(text).is_ok_and(|value| value.to_string().len() == text.len())
 }
 
 #[derive(Debug, Deserialize)]
@@ -62,6 +72,9 @@ pub(crate) struct Line {
 
 impl Line {
     pub(crate) fn read(text: &str) -> Option<Self> {
+        if !is_compact(text) {
+            return None;
+        }
         let raw: Raw = serde_json::from_str(text).ok()?;
         let envelope = |value: &Value| from_json(&value.to_string()).ok();
         let item = match (&raw.entry, raw.body, &raw.head) {

@@ -1,5 +1,7 @@
 //! One zone's log: signatures, numbers, chain, bodies, head and root.
 
+use std::collections::HashSet;
+
 use exequatur_canonical::{Digest, digest_with};
 use exequatur_proto::ledger::v1::{Head, LogEntry};
 use exequatur_proto::statement::v1::Envelope;
@@ -27,6 +29,8 @@ struct Log {
     previous: Vec<u8>,
     /// Complete subtrees, largest first: (leaves, hash).
     peaks: Vec<(u64, Vec<u8>)>,
+    /// Bodies beside the log: (kind, digest).
+    bodies: HashSet<(String, Vec<u8>)>,
     head: Option<Head>,
 }
 
@@ -38,6 +42,7 @@ impl<'a> Zones<'a> {
             size: 0,
             previous: Vec::new(),
             peaks: Vec::new(),
+            bodies: HashSet::new(),
             head: None,
         };
         Self { trust, tenant, logs: NAMES.map(log).into_iter().collect() }
@@ -87,6 +92,23 @@ impl<'a> Zones<'a> {
             Some(log) => Err(log.fault("the log ends without a signed head")),
             None => Ok(()),
         }
+    }
+
+    /// Every body that an entry names lies beside its log.
+    pub(crate) fn bodies_of(&self, facts: &Facts) -> Result<(), Fault> {
+        for need in &facts.bodies {
+            let (zone, kind, digest) = &need.what;
+            if !self.has_body(zone, kind, digest) {
+                return Err(Fault::at(zone, need.record, format!("the body of kind `{kind}` is missing")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether these bytes lie beside a zone's log.
+    pub(crate) fn has_body(&self, zone: &str, kind: &str, digest: &[u8]) -> bool {
+        let body = (kind.to_owned(), digest.to_vec());
+        self.logs.iter().any(|l| l.name == zone && l.bodies.contains(&body))
     }
 
     pub(crate) fn report(&self) -> Vec<ZoneReport> {
@@ -140,7 +162,7 @@ impl Log {
         Digest::from_slice(&root).unwrap_or_else(|_| Digest::sha256(b""))
     }
 
-    fn body(&self, kind: &str, digest: &Digest, bytes: &[u8]) -> Result<(), Fault> {
+    fn body(&mut self, kind: &str, digest: &Digest, bytes: &[u8]) -> Result<(), Fault> {
         let found = match kind {
             "plan_header" => digest_with("exequatur.plan.v1", bytes),
             "action" => digest_with("exequatur.action.v1", bytes),
@@ -150,11 +172,13 @@ impl Log {
             "result" => Digest::sha256(bytes),
             _ => return Err(self.fault("a body of an unknown kind")),
         };
-        if found == *digest {
-            Ok(())
-        } else {
-            Err(self.fault(format!("a body of kind `{kind}` was changed")))
+        if found != *digest {
+            return Err(self.fault(format!("a body of kind `{kind}` was changed")));
         }
+        if !self.bodies.insert((kind.to_owned(), digest.to_vec())) {
+            return Err(self.fault(format!("a body of kind `{kind}` stands twice")));
+        }
+        Ok(())
     }
 
     fn close(&mut self, trust: &Trust, tenant: &str, envelope: &Envelope) -> Result<(), Fault> {
