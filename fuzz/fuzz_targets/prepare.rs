@@ -37,7 +37,17 @@ static BUILT_IN: LazyLock<Vec<Definition>> = LazyLock::new(|| {
         subject: Some(arg("/s")),
         body: Some(arg("/b")),
     });
-    [http(d::http_template::Body::Json(json)), http(d::http_template::Body::Form(form)), smtp]
+    let postgres = d::tool_definition::Template::Postgres(d::PostgresTemplate {
+        host: "db.example.com".to_owned(),
+        port: 5432,
+        security: d::PostgresSecurity::Tls.into(),
+        database: "d".to_owned(),
+        statement: "SELECT $1, $2".to_owned(),
+        parameters: vec![arg("/a"), arg("/b")],
+        read_only: true,
+        max_rows: 1,
+    });
+    [http(d::http_template::Body::Json(json)), http(d::http_template::Body::Form(form)), smtp, postgres]
         .into_iter()
         .filter_map(|template| {
             let message = d::ToolDefinition {

@@ -25,6 +25,13 @@ const BACKENDS: &[(&str, &[&str])] = &[
     // Making keys is no zone's business.
     ("exequatur-pki", &["exequatur"]),
     ("rcgen", &["exequatur"]),
+    // Only the connector speaks to a database of others.
+    ("tokio-postgres", &["connector"]),
+    // Vault: asked by credential-vault, opened by the connector, set up by an operator.
+    ("exequatur-vault", &["credential-vault", "connector", "exequatur"]),
+    ("vaultrs", &["credential-vault", "connector", "exequatur"]),
+    ("reqwest", &["credential-vault", "connector", "exequatur"]),
+    ("exequatur-dev-servers", &["exequatur"]),
     // The rules and the tokens are governance's; the CLI compiles rule files.
     ("exequatur-policy", &["governance", "exequatur"]),
     ("jsonwebtoken", &["governance"]),

@@ -1,6 +1,12 @@
 //! A running plane's own export under the verifier: genuine it is valid, touched it is not, and the CLI
 //! says so with the exit codes of its reference.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests may stop at once")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    clippy::panic,
+    reason = "tests may stop at once"
+)]
 
 use std::path::Path;
 

@@ -1,6 +1,12 @@
 //! Attack row S41: raw HTTP/2 over real mutual TLS, with a `:path` that is nearly a method's. What a
 //! router might still find and a table of callers might not is never handled for who may not call it.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests may stop at once")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    clippy::panic,
+    reason = "tests may stop at once"
+)]
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! The `credentials` part of a tool file.
 
 use exequatur_proto::definition::v1::{
-    BasicInjection, BearerInjection, CredentialUse, HeaderInjection, QueryInjection, SmtpPasswordInjection,
-    credential_use::Injection,
+    BasicInjection, BearerInjection, CredentialUse, HeaderInjection, PostgresLoginInjection, QueryInjection,
+    SmtpPasswordInjection, credential_use::Injection,
 };
 use exequatur_yaml::{FileError, Kind, Node};
 
@@ -28,7 +28,12 @@ fn injection(node: &Node) -> Result<Injection, FileError> {
     {
         return Ok(Injection::Bearer(BearerInjection {}));
     }
-    let forms = "`bearer`, `{basic: USER}`, `{header: NAME}`, `{query: NAME}` or `{smtp_password: USER}`";
+    if let Kind::Text(text) = &node.kind
+        && text == "postgres_login"
+    {
+        return Ok(Injection::PostgresLogin(PostgresLoginInjection::default()));
+    }
+    let forms = "`bearer`, `postgres_login`, `{postgres_login: USER}`, `{basic: USER}`, `{header: NAME}`, `{query: NAME}` or `{smtp_password: USER}`";
     let Kind::Map(entries) = &node.kind else { return Err(node.error(format!("must be {forms}"))) };
     let [(_, kind, value)] = entries.as_slice() else {
         return Err(node.error(format!("must be one of {forms}")));
@@ -38,6 +43,7 @@ fn injection(node: &Node) -> Result<Injection, FileError> {
         "basic" => Ok(Injection::Basic(BasicInjection { user: text })),
         "header" => Ok(Injection::Header(HeaderInjection { name: text })),
         "query" => Ok(Injection::Query(QueryInjection { name: text })),
+        "postgres_login" => Ok(Injection::PostgresLogin(PostgresLoginInjection { user: text })),
         "smtp_password" => Ok(Injection::SmtpPassword(SmtpPasswordInjection { user: text })),
         _ => Err(node.error(format!("must be {forms}"))),
     }

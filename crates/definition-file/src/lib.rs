@@ -13,6 +13,7 @@
 
 mod credentials;
 mod http;
+mod postgres;
 mod schema;
 mod smtp;
 mod source;
@@ -65,7 +66,7 @@ fn definition(document: &Node) -> Result<ToolDefinition, FileError> {
         attestation: attestation(map.take("attestation"))?.into(),
         input_schema: schema::input(map.need("input_schema")?)?,
         output_schema: map.take("output_schema").map_or_else(|| Ok(String::new()), schema::output)?,
-        template: Some(template(&mut map)?),
+        template: Some(template(&mut map, effect == Effect::Read)?),
         credentials: map.take("credentials").map_or_else(|| Ok(Vec::new()), credentials::read)?,
         tenant_scope: map.take("tenant_scope").map(tenant_scope).transpose()?,
         statuses: map.take("statuses").map_or_else(|| Ok(Vec::new()), statuses)?,
@@ -84,12 +85,16 @@ fn definition(document: &Node) -> Result<ToolDefinition, FileError> {
     Ok(out)
 }
 
-fn template(map: &mut Map<'_>) -> Result<Template, FileError> {
-    match (map.take("http"), map.take("smtp")) {
-        (Some(node), None) => http::read(node).map(Template::Http),
-        (None, Some(node)) => smtp::read(node).map(Template::Smtp),
-        (Some(_), Some(node)) => Err(node.error("a tool has one of `http` and `smtp`")),
-        (None, None) => Err(map.place().error("one of `http` and `smtp` must be there")),
+fn template(map: &mut Map<'_>, reads: bool) -> Result<Template, FileError> {
+    match (map.take("http"), map.take("smtp"), map.take("postgres")) {
+        (Some(node), None, None) => http::read(node).map(Template::Http),
+        (None, Some(node), None) => smtp::read(node).map(Template::Smtp),
+        (None, None, Some(node)) => postgres::read(node, reads).map(Template::Postgres),
+        (None, None, None) => Err(map.place().error("one of `http`, `smtp` and `postgres` must be there")),
+        (_, second, third) => {
+            let place = third.or(second).map_or_else(|| map.place(), |node| node.place);
+            Err(place.error("a tool has one of `http`, `smtp` and `postgres`"))
+        }
     }
 }
 

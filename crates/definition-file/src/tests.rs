@@ -216,7 +216,7 @@ fn mistakes_are_named_with_line_and_nearest_word() {
     broken(CRM, "pattern: \"{tenant}/*\"", "pattern: \"{tenant}*\"", "tenant_scope.pattern");
     broken(CRM, "tenant_scope: {$arg: id", "tenant_scope: {$arg: ip", "did you mean `id`?");
     assert!(error(&SMS.replace("reversible: false\n", "")).message.contains("`reversible` is missing"));
-    assert!(error(&SMS.replace("http:", "htp:")).message.contains("one of `http` and `smtp`"));
+    assert!(error(&SMS.replace("http:", "htp:")).message.contains("one of `http`, `smtp` and `postgres`"));
 }
 
 /// docs/reference/tool-definition.md: each file, its arguments and the request they become.
@@ -236,7 +236,7 @@ fn every_example_of_the_reference_page_holds() {
             (None, None) => {}
         }
     }
-    assert_eq!(blocks.len(), 9);
+    assert_eq!(blocks.len(), 12);
     for three in blocks.chunks(3) {
         let [(_, file), (_, arguments), (_, request)] = three else { panic!() };
         let d = read(file).unwrap();

@@ -29,3 +29,9 @@ fn with_unit(node: &Node, units: &[(&str, u32)], wanted: &str) -> Result<u32, Fi
     let (_, factor) = units.iter().find(|(name, _)| *name == unit).ok_or_else(wrong)?;
     number.parse::<u32>().ok().and_then(|n| n.checked_mul(*factor)).ok_or_else(wrong)
 }
+
+/// A plain whole number.
+pub(crate) fn count(node: &Node) -> Result<u32, FileError> {
+    let Kind::Number(text) = &node.kind else { return Err(node.error("must be a whole number")) };
+    text.parse().map_err(|_| node.error("must be a whole number"))
+}

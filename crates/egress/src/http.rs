@@ -8,7 +8,7 @@ use bytes::Bytes;
 use exequatur_fault::{Fault, Reason};
 use exequatur_proto::definition::v1::credential_use::Injection;
 use exequatur_proto::definition::v1::{CredentialUse, HttpRequest};
-use exequatur_seal::Secret;
+use exequatur_secret::Secret;
 use http::header::{AUTHORIZATION, HOST, HeaderName};
 use http::{HeaderValue, Method, Request, Uri};
 use http_body_util::{BodyExt as _, Full, Limited};
@@ -92,7 +92,9 @@ pub fn ready(
                 target.push_str(&percent(value.as_bytes()));
                 continue;
             }
-            Some(Injection::SmtpPassword(_)) | None => return Err(unfit("a credential")),
+            Some(Injection::SmtpPassword(_) | Injection::PostgresLogin(_)) | None => {
+                return Err(unfit("a credential"));
+            }
         };
         let mut value = HeaderValue::from_str(&text).map_err(|_| unfit("a credential"))?;
         value.set_sensitive(true);

@@ -1,11 +1,12 @@
-//! The one way out to providers: guarded addresses, own TCP and TLS stream, one HTTP/1.1 request or
-//! one SMTP conversation per connection, and redaction of what was injected. Knows no journal, no
+//! The one way out to providers: guarded addresses, own TCP and TLS stream, one HTTP/1.1 request, one
+//! SMTP conversation or one PostgreSQL transaction per connection, and redaction of what was injected. Knows no journal, no
 //! approval and no store; it says whether anything was sent and leaves the meaning to the caller.
 
 mod counted;
 mod guard;
 pub mod http;
 mod link;
+pub mod postgres;
 #[cfg(test)]
 mod rebinding;
 pub mod redact;

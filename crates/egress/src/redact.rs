@@ -3,7 +3,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
-use exequatur_seal::Secret;
+use exequatur_secret::Secret;
 use zeroize::Zeroizing;
 
 /// What stands in the place of a secret.

@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use exequatur_fault::{Fault, Reason};
 use exequatur_proto::definition::v1::{SmtpRequest, SmtpSecurity};
-use exequatur_seal::Secret;
+use exequatur_secret::Secret;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use zeroize::Zeroizing;
 

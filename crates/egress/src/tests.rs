@@ -11,7 +11,7 @@ use exequatur_proto::definition::v1::credential_use::Injection;
 use exequatur_proto::definition::v1::{
     BearerInjection, CredentialUse, HttpRequest, SmtpRequest, SmtpSecurity,
 };
-use exequatur_seal::Secret;
+use exequatur_secret::Secret;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 

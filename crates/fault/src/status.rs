@@ -60,6 +60,7 @@ const fn code(reason: Reason) -> Code {
         | Reason::JournalMismatch
         | Reason::WarrantExpired
         | Reason::LeaseSpent
+        | Reason::WrappingTokenUsed
         | Reason::ProviderRefused
         | Reason::OutputInvalid
         | Reason::OutputTooLarge

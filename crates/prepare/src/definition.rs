@@ -70,6 +70,7 @@ impl Definition {
         match &self.message.template {
             Some(Template::Http(http)) => destination(&http.host, http.port),
             Some(Template::Smtp(smtp)) => destination(&smtp.host, smtp.port),
+            Some(Template::Postgres(postgres)) => destination(&postgres.host, postgres.port),
             // Unreachable: `verify` refuses a definition without template.
             None => String::new(),
         }

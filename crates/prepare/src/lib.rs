@@ -21,6 +21,7 @@ mod json;
 mod mail;
 mod names;
 mod place;
+mod postgres;
 mod prepared;
 mod scope;
 mod text;

@@ -42,6 +42,11 @@ pub(crate) fn tool(name: &str) -> bool {
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.-/".contains(&b))
 }
 
+/// A database's name: 1 to 63 visible ASCII characters.
+pub(crate) fn database(name: &str) -> bool {
+    (1..=63).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_graphic())
+}
+
 /// `[a-z0-9][a-z0-9._-]{0,62}`: credentials and tenants.
 pub(crate) fn plain_id(name: &str) -> bool {
     name.len() <= 63

@@ -6,7 +6,7 @@ use exequatur_proto::definition::v1::{
 };
 use prost::Message as _;
 
-use crate::{Definition, PrepareError, check, definition, http, mail};
+use crate::{Definition, PrepareError, check, definition, http, mail, postgres};
 
 /// Largest prepared request, bytes: what one message between zones may hold.
 const MAX_PREPARED_BYTES: usize = 3_500_000;
@@ -57,6 +57,7 @@ impl Prepared {
         match &self.request.request {
             Some(Request::Http(http)) => definition::destination(&http.host, http.port),
             Some(Request::Smtp(smtp)) => definition::destination(&smtp.host, smtp.port),
+            Some(Request::Postgres(postgres)) => definition::destination(&postgres.host, postgres.port),
             // Unreachable: both ways to make a `Prepared` demand a request.
             None => String::new(),
         }
@@ -83,6 +84,9 @@ pub fn prepare(definition: &Definition, action: &FrozenAction) -> Result<Prepare
     let request = match &message.template {
         Some(Template::Http(template)) => Request::Http(http::build(template, &proposed.arguments)?),
         Some(Template::Smtp(template)) => Request::Smtp(mail::build(template, &proposed.arguments)?),
+        Some(Template::Postgres(template)) => {
+            Request::Postgres(postgres::build(template, message.timeout_ms, &proposed.arguments)?)
+        }
         None => return Err(PrepareError::NotCanonical("the definition")),
     };
     Prepared::new(PreparedRequest {

@@ -3,8 +3,8 @@
 
 use exequatur_canonical::display::escape;
 use exequatur_proto::definition::v1::{
-    CredentialUse, HttpRequest, SmtpRequest, SmtpSecurity, credential_use::Injection,
-    prepared_request::Request,
+    CredentialUse, HttpRequest, PostgresRequest, PostgresSecurity, SmtpRequest, SmtpSecurity,
+    credential_use::Injection, prepared_request::Request,
 };
 
 use crate::{Prepared, definition, mail, place::percent};
@@ -22,6 +22,7 @@ pub fn request_text(prepared: &Prepared) -> String {
             http_lines(http, &request.credentials, &request.idempotency_header, &mut lines);
         }
         Some(Request::Smtp(smtp)) => smtp_lines(smtp, &request.credentials, &mut lines),
+        Some(Request::Postgres(postgres)) => postgres_lines(postgres, &request.credentials, &mut lines),
         // Unreachable: a `Prepared` has a request.
         None => {}
     }
@@ -102,6 +103,39 @@ fn smtp_lines(smtp: &SmtpRequest, credentials: &[CredentialUse], lines: &mut Vec
         None => {
             lines.push(format!("message, {} bytes:", smtp.message.len()));
             body_lines(&smtp.message, lines);
+        }
+    }
+}
+
+fn postgres_lines(request: &PostgresRequest, credentials: &[CredentialUse], lines: &mut Vec<String>) {
+    let security = match PostgresSecurity::try_from(request.security) {
+        Ok(PostgresSecurity::Tls) => "TLS",
+        _ => "no transport security",
+    };
+    let at = definition::destination(&request.host, request.port);
+    lines.push(format!("PostgreSQL at {at}, database {}, {security}", shown(&request.database)));
+    for used in credentials {
+        if let Some(Injection::PostgresLogin(login)) = &used.injection {
+            let name = &used.credential;
+            lines.push(match login.user.as_str() {
+                "" => format!("login with user and password of ‹{name}›"),
+                user => format!("login {} with ‹{name}›", shown(user)),
+            });
+        }
+    }
+    let kind = if request.read_only { "read only" } else { "may write" };
+    lines.push(format!(
+        "one transaction, {kind}, at most {} rows, at most {} ms",
+        request.max_rows, request.statement_timeout_ms
+    ));
+    lines.push(format!("statement, {} bytes:", request.statement.len()));
+    body_lines(request.statement.as_bytes(), lines);
+    for (at, parameter) in (1..).zip(&request.parameters) {
+        if parameter.null {
+            lines.push(format!("${at} is NULL"));
+        } else {
+            lines.push(format!("${at}, {} bytes:", parameter.text.len()));
+            body_lines(parameter.text.as_bytes(), lines);
         }
     }
 }

@@ -11,6 +11,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use exequatur_proto::credential::v1::{SealContext, SealedValue};
 use exequatur_proto::trust::v1::PublicKey;
+pub use exequatur_secret::Secret;
 use hpke::aead::ChaCha20Poly1305;
 use hpke::kdf::HkdfSha256;
 use hpke::kem::X25519HkdfSha256;
@@ -38,29 +39,6 @@ impl std::error::Error for SealError {}
 
 fn error(what: &str) -> SealError {
     SealError(what.to_owned())
-}
-
-/// An opened secret: wiped when dropped, and it cannot be printed.
-pub struct Secret(Zeroizing<Vec<u8>>);
-
-impl Secret {
-    /// Takes over bytes; the caller's copy is moved, not cloned.
-    #[must_use]
-    pub fn new(bytes: Vec<u8>) -> Self {
-        Self(Zeroizing::new(bytes))
-    }
-
-    /// The bytes, for the one place that puts them into a request.
-    #[must_use]
-    pub fn expose(&self) -> &[u8] {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret(..)")
-    }
 }
 
 /// Seals a value to a recipient key of the trust bundle, bound to its context.

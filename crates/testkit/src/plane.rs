@@ -65,14 +65,21 @@ pub fn program(name: &str) -> PathBuf {
 pub struct Plane {
     folder: TempDir,
     child: Option<Child>,
+    more: Vec<String>,
 }
 
 impl Plane {
     /// Starts a plane with the demo tenant ready.
     #[must_use]
     pub fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// The same with further arguments of `dev`.
+    #[must_use]
+    pub fn start_with(more: &[&str]) -> Self {
         let folder = tempfile::Builder::new().prefix("exequatur-test-").tempdir().unwrap();
-        let mut plane = Self { folder, child: None };
+        let mut plane = Self { folder, child: None, more: more.iter().map(|a| (*a).to_owned()).collect() };
         plane.up();
         plane
     }
@@ -86,6 +93,7 @@ impl Plane {
             .arg(self.data())
             .arg("--ready-file")
             .arg(self.ready_file())
+            .args(&self.more)
             .env("XDG_CONFIG_HOME", self.folder.path().join("config"))
             .stdin(Stdio::null())
             .stdout(log.try_clone().unwrap())

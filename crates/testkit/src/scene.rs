@@ -29,8 +29,14 @@ impl Scene {
     /// The demo tenant's tools that an agent may call.
     #[must_use]
     pub fn new() -> Self {
-        let plane = Plane::start();
-        let (_, token) = plane.run_token(&["crm.read", "sms.send", "mail.send"]);
+        Self::with(&[])
+    }
+
+    /// The same with further arguments of `dev`.
+    #[must_use]
+    pub fn with(more: &[&str]) -> Self {
+        let plane = Plane::start_with(more);
+        let (_, token) = plane.run_token(&["crm.read", "sms.send", "mail.send", "db.query"]);
         Self { plane, token, key: AtomicU32::new(0) }
     }
 

@@ -314,18 +314,18 @@ impl Cross<'_> {
         }
     }
 
-    /// Leases that were not given back yet.
+    /// Leases that have not ended yet.
     fn vault(&mut self) {
-        let of = |event: &str| -> HashSet<&str> {
+        let of = |events: &[&str]| -> HashSet<&str> {
             self.facts
                 .leases
                 .iter()
-                .filter(|l| l.what.event == event)
+                .filter(|l| events.contains(&l.what.event.as_str()))
                 .map(|l| l.what.lease.as_str())
                 .collect()
         };
-        let (granted, returned) = (of("granted"), of("returned"));
-        self.open += granted.difference(&returned).count();
+        let (granted, ended) = (of(&["granted"]), of(&["returned", "failed", "expired"]));
+        self.open += granted.difference(&ended).count();
     }
 }
 

@@ -1,6 +1,6 @@
 //! What the logs say, as far as it must fit together across zones.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use exequatur_lifecycle::TRANSITIONS;
 use exequatur_proto::ledger::v1::log_entry::Body;
@@ -104,5 +104,17 @@ impl Facts {
         let key = (zone.to_owned(), row.machine, (t.plan_digest.clone(), t.index), part);
         let before = self.states.insert(key, t.to.clone()).unwrap_or_default();
         before == t.from
+    }
+}
+
+impl Facts {
+    /// Per credential the leases for which Vault was or may have been asked.
+    pub(crate) fn vault_leases(&self) -> BTreeMap<String, u64> {
+        let mut count = BTreeMap::new();
+        for lease in self.leases.iter().filter(|l| matches!(l.what.event.as_str(), "handed_over" | "failed"))
+        {
+            *count.entry(lease.what.credential.clone()).or_default() += 1;
+        }
+        count
     }
 }

@@ -5,8 +5,10 @@ mod cross;
 mod facts;
 mod line;
 mod report;
+mod vault_audit;
 mod zone;
 
+use std::collections::BTreeMap;
 use std::io::BufRead;
 
 use exequatur_statement::{PublicRoot, Trust};
@@ -15,6 +17,7 @@ use cross::cross_check;
 use facts::Facts;
 use line::{First, Line};
 pub use report::{CannotTell, Fault, Report, ZoneReport};
+pub use vault_audit::{VaultReads, vault_reads};
 use zone::Zones;
 
 /// Bytes of one line; the largest body in base64, with room.
@@ -35,6 +38,8 @@ pub fn verify(mut reader: impl BufRead, root: &PublicRoot) -> Result<Report, Can
         open,
         first_fault: fault,
         zones,
+        tenant: first.tenant.clone(),
+        vault_leases: BTreeMap::new(),
     };
     let trust = match Trust::from_json(&first.bundle.to_string(), root).map(Trust::historical) {
         Ok(trust) if trust.realm() == first.realm => trust,
@@ -60,7 +65,7 @@ pub fn verify(mut reader: impl BufRead, root: &PublicRoot) -> Result<Report, Can
         return Ok(report(zones.report(), 0, Some(fault)));
     }
     let (open, fault) = cross_check(&facts, &zones);
-    Ok(report(zones.report(), open, fault))
+    Ok(Report { vault_leases: facts.vault_leases(), ..report(zones.report(), open, fault) })
 }
 
 const fn fault_is_none(fault: &Option<Fault>) -> bool {

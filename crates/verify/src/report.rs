@@ -1,5 +1,6 @@
 //! The verifier's answer.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// The file cannot be judged.
@@ -73,4 +74,8 @@ pub struct Report {
     pub first_fault: Option<Fault>,
     /// The logs.
     pub zones: Vec<ZoneReport>,
+    /// The tenant that the export is of.
+    pub tenant: String,
+    /// Per credential the leases for which Vault was or may have been asked.
+    pub vault_leases: BTreeMap<String, u64>,
 }

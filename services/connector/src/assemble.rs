@@ -15,10 +15,11 @@ use exequatur_reservation_client::reservation_service_client::ReservationService
 use exequatur_seal::OpeningKey;
 use exequatur_service::{Failure, Mode, Server, Zone};
 use exequatur_store::Store;
+use exequatur_vault::Client;
 use tokio::sync::Notify;
 
 use crate::api::Execution;
-use crate::app::{App, Zones};
+use crate::app::{App, Opening, Zones};
 use crate::config::Config;
 use crate::store::{JournalStore as _, MIGRATIONS, Sqlite};
 
@@ -84,6 +85,15 @@ fn app(zone: &mut Zone<Config>, store: Store, ledger: Ledger) -> Result<App, Fai
         approval: zone.zone_id("approval"),
         credential_vault: zone.zone_id("credential-vault"),
     };
+    let vault_client = match zone.config.vault.clone() {
+        Some(config) if config.auth.is_some() => {
+            return Err(Failure::Configuration("[vault]: the connector has no login of its own".to_owned()));
+        }
+        Some(config) => {
+            Some(Client::new(config).map_err(|e| Failure::Configuration(format!("[vault]: {e}")))?)
+        }
+        None => None,
+    };
     let guard = Guard::new(zone.config.egress.exceptions.iter().copied());
     Ok(App {
         store,
@@ -91,7 +101,7 @@ fn app(zone: &mut Zone<Config>, store: Store, ledger: Ledger) -> Result<App, Fai
         ledger,
         trust: zone.trust.clone(),
         outcome_key: zone.keys.get(Purpose::Outcome)?,
-        opening_key,
+        opening: Opening { key: opening_key, vault: vault_client, paths: zone.config.vault_paths.clone() },
         egress: Egress::new(guard, &zone.config.egress.extra_roots)?,
         approval: ReservationServiceClient::new(approval),
         vault: LeaseServiceClient::new(vault),

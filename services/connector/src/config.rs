@@ -11,6 +11,12 @@ use serde::Deserialize;
 pub struct Config {
     /// Zones that it calls.
     pub peers: Peers,
+    /// HashiCorp Vault or OpenBao, without a login: only tokens that were handed over are used.
+    #[serde(default)]
+    pub vault: Option<exequatur_vault::Config>,
+    /// Where in it; as credential-vault has it.
+    #[serde(default)]
+    pub vault_paths: VaultPaths,
     /// Development exceptions of the guard; refused in production.
     #[serde(default)]
     pub egress: EgressSection,
@@ -24,6 +30,22 @@ pub struct Peers {
     pub approval: String,
     /// Lease, give back.
     pub credential_vault: String,
+}
+
+/// Mounts. The connector computes the path of a credential by itself.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct VaultPaths {
+    /// Mount of the key/value engine, version 2.
+    pub kv2: String,
+    /// Mount of the database engine.
+    pub database: String,
+}
+
+impl Default for VaultPaths {
+    fn default() -> Self {
+        Self { kv2: "secret".to_owned(), database: "database".to_owned() }
+    }
 }
 
 /// The guard's exceptions.
@@ -45,5 +67,5 @@ impl EgressSection {
 }
 
 impl SectionNames for Config {
-    const NAMES: &'static [&'static str] = &["peers", "egress"];
+    const NAMES: &'static [&'static str] = &["peers", "egress", "vault", "vault_paths"];
 }

@@ -31,7 +31,7 @@ async fn versions_grow_by_one() {
 async fn a_value_comes_sealed_to_the_connector() {
     let bench = Bench::empty().await;
     let good = bench.sealed("sms-token", 1);
-    let put = |value| bench.app.put(OLGA, TENANT, "sms-token", 1, value);
+    let put = |value| bench.app.put(OLGA, TENANT, "sms-token", 1, value, None);
     assert_eq!(reason(put(None).await), "INVALID_FIELD");
     let mut other = good.clone();
     "governance-warrant-1".clone_into(&mut other.kid);

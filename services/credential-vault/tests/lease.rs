@@ -50,7 +50,7 @@ async fn one_attempt_gets_the_newest_value_once() {
 
     assert_eq!(reason(bench.app.lease(&request).await), "LEASE_SPENT");
     for _ in 0..2 {
-        bench.app.give_back(TENANT, &lease.lease).await.unwrap();
+        bench.app.give_back(TENANT, &lease.lease, "").await.unwrap();
     }
     assert_eq!(reason(bench.app.lease(&request).await), "LEASE_SPENT", "given back is spent too");
     let [granted, returned] = leases(&bench).await.try_into().unwrap();
@@ -73,7 +73,7 @@ async fn one_attempt_gets_the_newest_value_once() {
 async fn the_lease_of_another_tenant_cannot_be_returned() {
     let bench = Bench::start().await;
     let lease = bench.app.lease(&bench.request(&bench.order(SEND))).await.unwrap().lease;
-    bench.app.give_back("t-blue", &lease).await.unwrap();
+    bench.app.give_back("t-blue", &lease, "").await.unwrap();
     assert_eq!(leases(&bench).await.len(), 1);
 }
 

@@ -194,3 +194,37 @@ async fn what_the_connector_cancelled_for_a_plan_says_withdrawn() {
     let plan = agent.plan("p-after", &[A_READ]).await;
     bench.until(&plan.plan, &[State::Succeeded]).await;
 }
+
+/// S38.
+#[tokio::test]
+async fn a_stolen_wrapping_token_holds_the_action_until_an_operator_looks() {
+    let bench = Bench::start().await;
+    let agent = bench.run().await;
+    bench.connector.plays(&[Play::Stolen]);
+    let plan = agent.plan("p-1", &[A_TEXT]).await;
+    bench.approval.opened(&plan.digest).await;
+    bench.approval.decide(&plan.digest, now(&bench), &[(0, ItemVerdict::Approved)]).await;
+    let mut held = bench.until(&plan.plan, &[State::Ready]).await;
+    for _ in 0..100 {
+        if held.actions[0].on_hold {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        held = bench.until(&plan.plan, &[State::Ready]).await;
+    }
+    assert_eq!((held.actions[0].on_hold, held.actions[0].reason.as_str()), (true, "OPERATOR_HOLD"));
+    // Its deadline stands still, and nothing of the approval is taken back.
+    bench.time.advance(Duration::from_secs(3600));
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    bench.until(&plan.plan, &[State::Ready]).await;
+    assert!(bench.approval.withdrawn().is_empty());
+    assert_eq!(bench.connector.asked().len(), 1);
+    bench.app.release_hold(support::OPERATOR, TENANT, &plan.plan, 0).await.unwrap();
+    let again = bench.app.release_hold(support::OPERATOR, TENANT, &plan.plan, 0).await.unwrap_err();
+    assert_eq!(again.reason(), Reason::WrongState);
+    bench.until(&plan.plan, &[State::Succeeded]).await;
+    let records = bench.log().await.into_iter().filter(
+        |body| matches!(body, Body::RegisterChanged(c) if c.register == "hold" && c.actor == support::OPERATOR),
+    );
+    assert_eq!(records.count(), 1);
+}

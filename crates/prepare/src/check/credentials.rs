@@ -29,13 +29,26 @@ pub(super) fn check(d: &ToolDefinition) -> Checked {
         ensure(idempotency.window_s > 0, "idempotency.window_s", "must be at least one second")?;
         claim(&mut headers, &idempotency.header, "idempotency.header")?;
     }
-    uses(&d.credentials, matches!(d.template, Some(Template::Http(_))), &mut headers, &mut queries)
+    let kind = match &d.template {
+        Some(Template::Http(_)) => Kind::Http,
+        Some(Template::Postgres(_)) => Kind::Postgres,
+        Some(Template::Smtp(_)) | None => Kind::Smtp,
+    };
+    uses(&d.credentials, kind, &mut headers, &mut queries)
+}
+
+/// What a credential goes into.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Http,
+    Smtp,
+    Postgres,
 }
 
 /// Checks the uses against the places already taken.
 pub(super) fn uses(
     all: &[CredentialUse],
-    http: bool,
+    kind: Kind,
     headers: &mut Vec<String>,
     queries: &mut Vec<String>,
 ) -> Checked {
@@ -65,13 +78,24 @@ pub(super) fn uses(
         match &used.injection {
             None => return Err(PrepareError::invalid(path, "says not where the credential goes")),
             Some(Injection::SmtpPassword(login)) => {
-                ensure(!http, &path, "`smtp_password` is for smtp tools")?;
+                ensure(kind == Kind::Smtp, &path, "`smtp_password` is for smtp tools")?;
                 logins += 1;
                 ensure(logins == 1, &path, "one login only")?;
                 user(&login.user)?;
             }
-            Some(_) if !http => {
+            Some(Injection::PostgresLogin(login)) => {
+                ensure(kind == Kind::Postgres, &path, "`postgres_login` is for postgres tools")?;
+                logins += 1;
+                ensure(logins == 1, &path, "one login only")?;
+                if !login.user.is_empty() {
+                    user(&login.user)?;
+                }
+            }
+            Some(_) if kind == Kind::Smtp => {
                 return Err(PrepareError::invalid(path, "an smtp tool takes `smtp_password` only"));
+            }
+            Some(_) if kind == Kind::Postgres => {
+                return Err(PrepareError::invalid(path, "a postgres tool takes `postgres_login` only"));
             }
             Some(Injection::Bearer(_)) => claim(headers, "authorization", &path)?,
             Some(Injection::Basic(basic)) => {

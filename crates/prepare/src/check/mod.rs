@@ -40,7 +40,20 @@ pub(crate) fn definition(d: &ToolDefinition) -> Checked {
     match &d.template {
         Some(Template::Http(template)) => templates::http(template)?,
         Some(Template::Smtp(template)) => templates::smtp(template)?,
-        None => return Err(PrepareError::invalid("template", "one of `http` and `smtp` must be there")),
+        Some(Template::Postgres(template)) => {
+            templates::postgres(template)?;
+            ensure(
+                d.effect() != Effect::Read || template.read_only,
+                "postgres.read_only",
+                "a tool that only reads runs its statement read only",
+            )?;
+        }
+        None => {
+            return Err(PrepareError::invalid(
+                "template",
+                "one of `http`, `smtp` and `postgres` must be there",
+            ));
+        }
     }
     statuses(d)?;
     if let Some(confined) = &d.tenant_scope {

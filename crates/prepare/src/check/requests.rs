@@ -1,37 +1,51 @@
 //! Rules for prepared bytes that come from elsewhere: only what `prepare` could have made.
 
 use exequatur_proto::definition::v1::{
-    HttpRequest, PreparedRequest, SmtpRequest, SmtpSecurity, prepared_request::Request,
+    HttpRequest, PostgresRequest, PostgresSecurity, PreparedRequest, SmtpRequest, SmtpSecurity,
+    prepared_request::Request,
 };
 
-use super::{Checked, credentials, ensure};
-use crate::{PrepareError, mail, names, place};
+use super::credentials::{self, Kind};
+use super::{Checked, ensure};
+use crate::{PrepareError, mail, names, place, postgres};
 
 pub(crate) fn prepared(request: &PreparedRequest) -> Checked {
     let mut headers: Vec<String> = Vec::new();
-    let http = match &request.request {
-        None => return Err(PrepareError::invalid("request", "one of `http` and `smtp` must be there")),
+    let kind = match &request.request {
+        None => {
+            return Err(PrepareError::invalid(
+                "request",
+                "one of `http`, `smtp` and `postgres` must be there",
+            ));
+        }
         Some(Request::Http(http)) => {
             self::http(http)?;
             headers.extend(http.headers.iter().map(|h| h.name.clone()));
-            true
+            Kind::Http
         }
         Some(Request::Smtp(smtp)) => {
             self::smtp(smtp)?;
-            false
+            Kind::Smtp
+        }
+        Some(Request::Postgres(postgres)) => {
+            self::postgres(postgres)?;
+            Kind::Postgres
         }
     };
     let key = &request.idempotency_header;
     if !key.is_empty() {
         ensure(
-            http && names::header_token(key) && !names::reserved_header(key) && !headers.contains(key),
+            kind == Kind::Http
+                && names::header_token(key)
+                && !names::reserved_header(key)
+                && !headers.contains(key),
             "idempotency_header",
             "must be a header of an http request that nothing else writes",
         )?;
         headers.push(key.clone());
     }
     // The names in the query are percent-encoded here, so only credentials among themselves are compared.
-    credentials::uses(&request.credentials, http, &mut headers, &mut Vec::new())
+    credentials::uses(&request.credentials, kind, &mut headers, &mut Vec::new())
 }
 
 fn http(http: &HttpRequest) -> Checked {
@@ -87,4 +101,32 @@ fn smtp(smtp: &SmtpRequest) -> Checked {
         names::address(to).map_err(|why| PrepareError::invalid("smtp.to", why))?;
     }
     ensure(mail::parts(&smtp.message).is_some(), "smtp.message", "is no mail in the one form made here")
+}
+
+fn postgres(p: &PostgresRequest) -> Checked {
+    names::host(&p.host).map_err(|why| PrepareError::invalid("postgres.host", why))?;
+    ensure((1..=65_535).contains(&p.port), "postgres.port", "must be 1 to 65535")?;
+    ensure(
+        !matches!(PostgresSecurity::try_from(p.security), Err(_) | Ok(PostgresSecurity::Unspecified)),
+        "postgres.security",
+        "must be tls or none",
+    )?;
+    ensure(names::database(&p.database), "postgres.database", "must be 1 to 63 visible ASCII characters")?;
+    postgres::statement(&p.statement).map_err(|why| PrepareError::invalid("postgres.statement", why))?;
+    ensure((1..=10_000).contains(&p.max_rows), "postgres.max_rows", "must be 1 to 10000")?;
+    ensure(
+        (1..=300_000).contains(&p.statement_timeout_ms),
+        "postgres.statement_timeout_ms",
+        "must be 1 to 300000",
+    )?;
+    ensure(
+        p.parameters.len() <= postgres::MAX_PARAMETERS,
+        "postgres.parameters",
+        "a statement has at most 64 parameters",
+    )?;
+    for parameter in &p.parameters {
+        ensure(!parameter.null || parameter.text.is_empty(), "postgres.parameters", "NULL has no text")?;
+        postgres::value(&parameter.text).map_err(|why| PrepareError::invalid("postgres.parameters", why))?;
+    }
+    Ok(())
 }

@@ -2,12 +2,12 @@
 
 use exequatur_canonical::{Value, read_arguments};
 use exequatur_proto::definition::v1::{
-    HttpTemplate, JsonNode, NamedSource, SmtpSecurity, SmtpTemplate, Source, ToolDefinition,
-    http_template::Body, json_node::Node, source::From, tool_definition::Template,
+    HttpTemplate, JsonNode, NamedSource, PostgresSecurity, PostgresTemplate, SmtpSecurity, SmtpTemplate,
+    Source, ToolDefinition, http_template::Body, json_node::Node, source::From, tool_definition::Template,
 };
 
 use super::{Checked, ensure};
-use crate::{PrepareError, json, names, place};
+use crate::{PrepareError, json, names, place, postgres};
 
 /// Deepest JSON template.
 const MAX_JSON_DEPTH: usize = 16;
@@ -70,6 +70,27 @@ pub(super) fn smtp(t: &SmtpTemplate) -> Checked {
         }
         _ => Err(PrepareError::invalid("smtp", "`subject` and `body` must be there")),
     }
+}
+
+pub(super) fn postgres(t: &PostgresTemplate) -> Checked {
+    destination("postgres", &t.host, t.port)?;
+    ensure(
+        !matches!(PostgresSecurity::try_from(t.security), Err(_) | Ok(PostgresSecurity::Unspecified)),
+        "postgres.security",
+        "must be tls or none",
+    )?;
+    ensure(names::database(&t.database), "postgres.database", "must be 1 to 63 visible ASCII characters")?;
+    postgres::statement(&t.statement).map_err(|why| PrepareError::invalid("postgres.statement", why))?;
+    ensure((1..=10_000).contains(&t.max_rows), "postgres.max_rows", "must be 1 to 10000")?;
+    ensure(
+        t.parameters.len() <= postgres::MAX_PARAMETERS,
+        "postgres.parameters",
+        "a statement has at most 64 parameters",
+    )?;
+    for (at, source) in t.parameters.iter().enumerate() {
+        fixed(&format!("postgres.parameters[{at}]"), source, postgres::value)?;
+    }
+    Ok(())
 }
 
 fn destination(path: &str, host: &str, port: u32) -> Checked {
@@ -195,6 +216,7 @@ pub fn arguments_used(definition: &ToolDefinition) -> Vec<String> {
             add(t.subject.as_ref());
             add(t.body.as_ref());
         }
+        Some(Template::Postgres(t)) => t.parameters.iter().for_each(|s| add(Some(s))),
         None => {}
     }
     out

@@ -3,14 +3,15 @@
 mod definition;
 mod http;
 mod mail;
+mod postgres;
 mod properties;
 mod scope;
 
 use exequatur_canonical::{FrozenAction, freeze_action};
 use exequatur_proto::definition::v1::{
-    Attestation, BearerInjection, CredentialUse, Effect, HttpTemplate, NamedSource, ReturnPolicy,
-    Reversibility, Risk, SmtpSecurity, SmtpTemplate, Source, ToolDefinition, credential_use::Injection,
-    prepared_request::Request, source::From, tool_definition::Template,
+    Attestation, BearerInjection, CredentialUse, Effect, HttpTemplate, NamedSource, PostgresSecurity,
+    PostgresTemplate, ReturnPolicy, Reversibility, Risk, SmtpSecurity, SmtpTemplate, Source, ToolDefinition,
+    credential_use::Injection, prepared_request::Request, source::From, tool_definition::Template,
 };
 use prost::Message as _;
 
@@ -77,6 +78,19 @@ pub(crate) fn smtp() -> SmtpTemplate {
         to: vec![arg("/to")],
         subject: Some(arg("/subject")),
         body: Some(arg("/body")),
+    }
+}
+
+pub(crate) fn postgres() -> PostgresTemplate {
+    PostgresTemplate {
+        host: "db.example.com".to_owned(),
+        port: 5432,
+        security: PostgresSecurity::Tls.into(),
+        database: "crm".to_owned(),
+        statement: "SELECT id FROM customer WHERE name = $1".to_owned(),
+        parameters: vec![arg("/v")],
+        read_only: true,
+        max_rows: 10,
     }
 }
 

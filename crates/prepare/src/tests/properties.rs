@@ -35,6 +35,7 @@ fn everywhere() -> Vec<Template> {
     (to.subject, to.body, to.to) = (Some(lit("x")), Some(lit("x")), vec![arg("/v")]);
     let mut all: Vec<Template> = [path, query, header, form, json].into_iter().map(Template::Http).collect();
     all.extend([subject, body, to].into_iter().map(Template::Smtp));
+    all.push(Template::Postgres(postgres()));
     all
 }
 
@@ -120,6 +121,10 @@ proptest! {
                         .collect();
                     prop_assert_eq!(names, ["From", "To", "Subject", "MIME-Version", "Content-Type", "Content-Transfer-Encoding"]);
                     prop_assert!(!message.replace("\r\n", "").contains(['\r', '\n']));
+                }
+                Some(Request::Postgres(p)) => {
+                    prop_assert_eq!(&p.statement, &postgres().statement);
+                    prop_assert_eq!(p.parameters.len(), 1);
                 }
                 None => prop_assert!(false),
             }

@@ -219,7 +219,6 @@ impl Story {
             leases: vec![lease],
             outcome: signed,
             warrant_digest: outcome.warrant_digest.clone(),
-            ..Receipt::default()
         };
         governance.push((NOW + 63, Body::Receipt(receipt)));
     }

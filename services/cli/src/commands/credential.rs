@@ -4,11 +4,11 @@
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use clap::{Args as ClapArgs, Subcommand};
+use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use exequatur_catalog_client::catalog_service_client::CatalogServiceClient;
 use exequatur_proto::credential::v1::{
-    Credential, GetCredentialRequest, ListCredentialsRequest, PutCredentialRequest, RemoveCredentialRequest,
-    SealContext,
+    Credential, GetCredentialRequest, HandOver, ListCredentialsRequest, PutCredentialRequest,
+    RemoveCredentialRequest, SealContext, SealedValue, VaultEngine, VaultSource,
 };
 use exequatur_proto::definition::v1::Attestation;
 use exequatur_proto::trust::v1::Purpose;
@@ -53,8 +53,68 @@ struct Put {
     /// Its name.
     name: String,
     /// Where the value is; `-` is standard input. One line end at the end is not part of it.
-    #[arg(long, value_name = "FILE")]
-    file: PathBuf,
+    #[arg(long, value_name = "FILE", required_unless_present = "vault", conflicts_with = "vault")]
+    file: Option<PathBuf>,
+    /// Vault keeps the value, in this engine, at the path that follows from tenant and name.
+    #[arg(long, value_enum, requires = "hand_over")]
+    vault: Option<Engine>,
+    /// How it gets from Vault to the connector.
+    #[arg(long, value_enum, requires = "vault")]
+    hand_over: Option<Way>,
+    /// Field of a key/value secret; `value` if not said.
+    #[arg(long, requires = "vault")]
+    field: Option<String>,
+    /// Pinned version of a key/value secret; the newest if not said.
+    #[arg(long, requires = "vault")]
+    kv_version: Option<u64>,
+}
+
+#[derive(ValueEnum, Clone, Copy, Debug)]
+enum Engine {
+    /// Key/value, version 2.
+    Kv2,
+    /// A database user for one lease.
+    Database,
+}
+
+#[derive(ValueEnum, Clone, Copy, Debug)]
+enum Way {
+    /// A second reader is revealed.
+    Wrapped,
+    /// Only the connector's addresses can read.
+    Scoped,
+}
+
+impl Put {
+    /// What the next version is.
+    fn material(&self) -> Result<Material, Failure> {
+        if let (Some(engine), Some(way)) = (self.vault, self.hand_over) {
+            let engine = match engine {
+                Engine::Kv2 => VaultEngine::Kv2,
+                Engine::Database => VaultEngine::Database,
+            };
+            let way = match way {
+                Way::Wrapped => HandOver::Wrapped,
+                Way::Scoped => HandOver::Scoped,
+            };
+            return Ok(Material::Vault(VaultSource {
+                engine: engine.into(),
+                hand_over: way.into(),
+                field: self.field.clone().unwrap_or_default(),
+                kv_version: self.kv_version.unwrap_or_default(),
+            }));
+        }
+        let file = self.file.as_ref().ok_or_else(|| Failure::usage("give `--file` or `--vault`"))?;
+        read(file).map(Material::Sealed)
+    }
+}
+
+/// A version: a value to be sealed, or where Vault keeps it.
+pub(crate) enum Material {
+    /// Bytes of the secret.
+    Sealed(Zeroizing<Vec<u8>>),
+    /// A place.
+    Vault(VaultSource),
 }
 
 /// Runs the command.
@@ -62,13 +122,11 @@ pub(crate) async fn run(args: Args, app: &App) -> Result<u8, Failure> {
     let plane = Plane::operator(&app.global)?;
     match args.command {
         Command::Put(args) => {
-            let value = read(&args.file)?;
-            let version = put(&plane, &args.name, &value, false).await?;
+            let version = put(&plane, &args.name, &args.material()?, false).await?;
             say(&args.name, version, app);
         }
         Command::Rotate(args) => {
-            let value = read(&args.file)?;
-            let version = put(&plane, &args.name, &value, true).await?;
+            let version = put(&plane, &args.name, &args.material()?, true).await?;
             say(&args.name, version, app);
         }
         Command::List => list(&plane, app).await?,
@@ -116,8 +174,13 @@ fn read(file: &Path) -> Result<Zeroizing<Vec<u8>>, Failure> {
     Ok(value)
 }
 
-/// Seals a value to the connector's key of the trust bundle and adds it as the next version.
-pub(crate) async fn put(plane: &Plane, name: &str, value: &[u8], must_exist: bool) -> Result<u64, Failure> {
+/// Adds the next version; a value is sealed to the connector's key of the trust bundle first.
+pub(crate) async fn put(
+    plane: &Plane,
+    name: &str,
+    material: &Material,
+    must_exist: bool,
+) -> Result<u64, Failure> {
     let mut client = client(plane)?;
     let message = GetCredentialRequest { tenant: plane.tenant.clone(), credential: name.to_owned() };
     let newest = match client.get_credential(request(message)).await {
@@ -129,6 +192,21 @@ pub(crate) async fn put(plane: &Plane, name: &str, value: &[u8], must_exist: boo
         return Err(Failure::bad_input(format!("`{name}` has no version yet: use `credential put`")));
     }
     let version = newest.saturating_add(1);
+    let (value, vault) = match material {
+        Material::Sealed(value) => (Some(seal(plane, name, version, value)?), None),
+        Material::Vault(source) => (None, Some(source.clone())),
+    };
+    let message = PutCredentialRequest {
+        tenant: plane.tenant.clone(),
+        credential: name.to_owned(),
+        version,
+        value,
+        vault,
+    };
+    Ok(client.put_credential(request(message)).await?.into_inner().version)
+}
+
+fn seal(plane: &Plane, name: &str, version: u64, value: &[u8]) -> Result<SealedValue, Failure> {
     let connector = format!("spiffe://{}/zone/connector", plane.realm);
     let recipient = plane.trust.key(&connector, Purpose::Seal, None).ok_or_else(|| {
         Failure::failed("STATEMENT_INVALID", "the trust bundle holds no sealing key of the connector")
@@ -139,15 +217,8 @@ pub(crate) async fn put(plane: &Plane, name: &str, value: &[u8], must_exist: boo
         credential: name.to_owned(),
         version,
     };
-    let sealed = exequatur_seal::seal(&recipient, &context, value)
-        .map_err(|e| Failure::failed("INTERNAL", format!("cannot seal the value: {e}")))?;
-    let message = PutCredentialRequest {
-        tenant: plane.tenant.clone(),
-        credential: name.to_owned(),
-        version,
-        value: Some(sealed),
-    };
-    Ok(client.put_credential(request(message)).await?.into_inner().version)
+    exequatur_seal::seal(&recipient, &context, value)
+        .map_err(|e| Failure::failed("INTERNAL", format!("cannot seal the value: {e}")))
 }
 
 async fn list(plane: &Plane, app: &App) -> Result<(), Failure> {
@@ -201,5 +272,15 @@ fn value(credential: &Credential) -> Value {
         "tools": tools,
         "pins": pins,
         "updated_at": text::instant(credential.updated_at.as_ref()),
+        "vault": credential.vault.as_ref().map(place),
+    })
+}
+
+fn place(source: &VaultSource) -> Value {
+    json!({
+        "engine": text::word(source.engine().as_str_name(), "VAULT_ENGINE_").to_lowercase(),
+        "hand_over": text::word(source.hand_over().as_str_name(), "HAND_OVER_").to_lowercase(),
+        "field": source.field,
+        "kv_version": source.kv_version,
     })
 }

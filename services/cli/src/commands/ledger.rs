@@ -12,7 +12,7 @@ use exequatur_ledger_client::ledger_service_client::LedgerServiceClient;
 use exequatur_proto::ledger::v1::export_ledger_response::Item;
 use exequatur_proto::ledger::v1::{ExportLedgerRequest, Head};
 use exequatur_statement::{PublicRoot, to_json};
-use exequatur_verify::Report;
+use exequatur_verify::{Fault, Report, VaultReads};
 use prost::Message as _;
 use serde_json::{Map, Value, json};
 
@@ -49,6 +49,9 @@ enum Command {
         /// The operator's root public key, from a place that you trust.
         #[arg(long, value_name = "FILE")]
         root_key: PathBuf,
+        /// Vault's audit log, JSON Lines: counts its reads against the leases.
+        #[arg(long, value_name = "FILE")]
+        vault_audit: Option<PathBuf>,
     },
 }
 
@@ -62,7 +65,9 @@ pub(crate) async fn run(args: Args, app: &App) -> Result<u8, Failure> {
             app.output.value(&value, || export_text(&out, &zones));
             Ok(0)
         }
-        Command::Verify { file, root_key } => verify(&file, &root_key, app),
+        Command::Verify { file, root_key, vault_audit } => {
+            verify(&file, &root_key, vault_audit.as_deref(), app)
+        }
     }
 }
 /// Streams every zone's log into a file, which replaces an older one only when it is whole.
@@ -145,14 +150,23 @@ pub(crate) fn check(file: &Path, root_key: &Path) -> Result<Report, Failure> {
 const INVALID: u8 = 1;
 const CANNOT_TELL: u8 = 3;
 
-fn verify(file: &Path, root_key: &Path, app: &App) -> Result<u8, Failure> {
-    let report = check(file, root_key).map_err(|failure| Failure { exit: CANNOT_TELL, ..failure })?;
+fn verify(file: &Path, root_key: &Path, vault_audit: Option<&Path>, app: &App) -> Result<u8, Failure> {
+    let cannot_tell = |failure| Failure { exit: CANNOT_TELL, ..failure };
+    let mut report = check(file, root_key).map_err(cannot_tell)?;
+    let reads = match vault_audit {
+        Some(audit) => Some(against_vault(audit, &mut report).map_err(cannot_tell)?),
+        None => None,
+    };
     let mut value = json!({
         "valid": report.valid,
         "root_key_fingerprint": report.root_key_fingerprint,
         "open": report.open,
         "zones": report.zones.iter().map(|z| (z.zone.clone(), json!({"size": z.size, "root": z.root}))).collect::<Map<_, _>>(),
     });
+    if let (Some(reads), Some(object)) = (&reads, value.as_object_mut()) {
+        let of = |r: &VaultReads| json!({"credential": r.credential, "read": r.read, "leased": r.leased});
+        object.insert("vault".to_owned(), reads.iter().map(of).collect());
+    }
     if let (Some(fault), Some(object)) = (&report.first_fault, value.as_object_mut()) {
         object.insert(
             "first_fault".to_owned(),
@@ -161,6 +175,28 @@ fn verify(file: &Path, root_key: &Path, app: &App) -> Result<u8, Failure> {
     }
     app.output.value(&value, || summary(&report));
     Ok(if report.valid { 0 } else { INVALID })
+}
+
+/// Reads of Vault that no lease accounts for make the evidence invalid.
+fn against_vault(audit: &Path, report: &mut Report) -> Result<Vec<VaultReads>, Failure> {
+    let cannot = |why: String| Failure::failed("CANNOT_VERIFY", format!("`{}`: {why}", audit.display()));
+    let file = std::fs::File::open(audit).map_err(|e| cannot(e.to_string()))?;
+    let reads = exequatur_verify::vault_reads(BufReader::new(file), &report.tenant, report)
+        .map_err(|e| cannot(e.to_string()))?;
+    if let Some(excess) = reads.iter().find(|r| r.is_excess())
+        && report.valid
+    {
+        report.valid = false;
+        report.first_fault = Some(Fault {
+            zone: "credential-vault".to_owned(),
+            record: 0,
+            what: format!(
+                "Vault was asked {} times for `{}`, and {} leases account for it",
+                excess.read, excess.credential, excess.leased
+            ),
+        });
+    }
+    Ok(reads)
 }
 
 /// The answer in one line.

@@ -10,6 +10,7 @@ pub(crate) mod clock;
 pub(crate) mod credential;
 pub(crate) mod demo;
 pub(crate) mod dev;
+pub(crate) mod doctor;
 pub(crate) mod inbox;
 pub(crate) mod ledger;
 pub(crate) mod pki;
@@ -39,6 +40,7 @@ pub(crate) async fn run(command: Command, app: &App) -> Result<u8, Failure> {
         Command::Tool(args) => tool::run(args, app).await,
         Command::Policy(args) => policy::run(args, app).await,
         Command::Credential(args) => credential::run(args, app).await,
+        Command::Doctor => doctor::run(app).await,
         Command::Clock(args) => clock::run(args, app).await,
         Command::Ledger(args) => ledger::run(args, app).await,
         Command::Canonical(args) => canonical::run(&args),

@@ -253,6 +253,7 @@ impl App {
             start_by: warrant.start_by.as_ref().map_or(UnixMillis(0), UnixMillis::from_proto),
             settle_at: UnixMillis(0),
             leases: Vec::new(),
+            vault_leases: Vec::new(),
             outcome: None,
             result: None,
         }

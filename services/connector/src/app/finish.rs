@@ -92,6 +92,7 @@ impl App {
             provider_status: end.status,
             result_digest: end.result.as_ref().map(|r| Digest::sha256(r).to_vec()).unwrap_or_default(),
             leases: row.leases.clone(),
+            vault_leases: row.vault_leases.clone(),
             journal: self.trust.journal(),
             resolved_by: end.resolved_by,
             retryable: end.retryable && row.attempt < MAX_ATTEMPTS,
@@ -121,8 +122,10 @@ impl App {
             let kind = if row.state == Journal::Aborted { "release" } else { "commit" };
             outbox::push(tx, kind, &key, &outcome.encode_to_vec()).await?;
         }
-        for lease in row.leases.iter().filter(|_| from != Journal::InDoubt) {
-            let request = GiveBackRequest { tenant: row.key.tenant.clone(), lease: lease.clone() };
+        let at_vault = row.vault_leases.iter().cloned().chain(std::iter::repeat(String::new()));
+        for (lease, vault_lease) in row.leases.iter().zip(at_vault).filter(|_| from != Journal::InDoubt) {
+            let request =
+                GiveBackRequest { tenant: row.key.tenant.clone(), lease: lease.clone(), vault_lease };
             outbox::push(tx, "give_back", lease, &request.encode_to_vec()).await?;
         }
         Ok(())

@@ -10,7 +10,6 @@ use exequatur_lease_client::lease_service_client::LeaseServiceClient;
 use exequatur_ledger::Ledger;
 use exequatur_proto::statement::v1::{Envelope, Header};
 use exequatur_reservation_client::reservation_service_client::ReservationServiceClient;
-use exequatur_seal::OpeningKey;
 use exequatur_statement::{SigningKey, Trust};
 use exequatur_store::Store;
 use tokio::sync::{Notify, watch};
@@ -23,6 +22,7 @@ mod cancel;
 mod deliver;
 mod execute;
 mod finish;
+mod opening;
 mod refusals;
 mod resolve;
 mod secrets;
@@ -30,6 +30,7 @@ mod send;
 mod sweep;
 
 pub use execute::Watching;
+pub use opening::Opening;
 pub use refusals::Call;
 
 /// Attempts that an action has.
@@ -90,8 +91,8 @@ pub struct App {
     pub trust: Trust,
     /// Signs outcomes.
     pub outcome_key: Arc<SigningKey>,
-    /// Opens sealed credentials.
-    pub opening_key: OpeningKey,
+    /// Opens credentials.
+    pub opening: Opening,
     /// The way out.
     pub egress: Egress,
     /// Approval's door for the connector.

@@ -3,14 +3,18 @@
 
 use std::time::Duration;
 
-use exequatur_fault::{Fault, Reason};
+use exequatur_fault::{Fault, Reason, reason_str};
 use exequatur_proto::credential::v1::{GiveBackRequest, LeaseRequest, SealContext};
 use exequatur_proto::definition::v1::CredentialUse;
+use exequatur_proto::definition::v1::credential_use::Injection;
+use exequatur_proto::ledger::v1::SecurityEvent;
+use exequatur_proto::ledger::v1::log_entry::Body;
 use exequatur_proto::statement::v1::Envelope;
 use exequatur_seal::Secret;
 
 use super::App;
 use super::attempt::Attempt;
+use super::opening::Material;
 
 const PEER: Duration = Duration::from_secs(10);
 
@@ -26,8 +30,8 @@ impl App {
     ) -> Result<Vec<Opened>, Fault> {
         let mut opened = Vec::new();
         for place in attempt.checked.definition.credentials().to_vec() {
-            let secret = self.lease(attempt, &place.credential, reservation).await?;
-            opened.push((place, secret));
+            let material = self.lease(attempt, &place.credential, reservation).await?;
+            opened.push((filled(place, &material.user), material.secret));
         }
         Ok(opened)
     }
@@ -37,7 +41,7 @@ impl App {
         attempt: &mut Attempt,
         credential: &str,
         reservation: Option<&Envelope>,
-    ) -> Result<Secret, Fault> {
+    ) -> Result<Material, Fault> {
         let mut request = tonic::Request::new(LeaseRequest {
             credential: credential.to_owned(),
             header: attempt.request.header.clone(),
@@ -56,12 +60,36 @@ impl App {
             credential: credential.to_owned(),
             version: lease.version,
         };
-        let value =
-            lease.value.ok_or_else(|| Fault::internal("credential-vault answered without a value"))?;
-        self.opening_key.open(&context, &value).map_err(|e| {
-            Fault::new(Reason::CredentialNotGranted, format!("the credential does not open: {e}"))
-                .with("credential", credential)
-        })
+        attempt.row.vault_leases.push(String::new());
+        match self.opening.open(&context, lease).await {
+            Ok(material) => {
+                if let Some(known) = attempt.row.vault_leases.last_mut() {
+                    known.clone_from(&material.vault_lease);
+                }
+                Ok(material)
+            }
+            Err(fault) => {
+                if fault.reason() == Reason::WrappingTokenUsed {
+                    self.alarm(attempt, credential, fault.message()).await?;
+                }
+                Err(fault.with("credential", credential))
+            }
+        }
+    }
+
+    /// A record that a person must look at.
+    async fn alarm(&self, attempt: &Attempt, credential: &str, what: &str) -> Result<(), Fault> {
+        tracing::error!(reason = "WRAPPING_TOKEN_USED", credential, "security event: {what}");
+        let key = &attempt.row.key;
+        let event = SecurityEvent {
+            reason: reason_str(Reason::WrappingTokenUsed).to_owned(),
+            detail: format!("credential `{credential}`: {what}"),
+            plan_digest: key.plan_digest.clone(),
+            index: key.index,
+        };
+        let mut tx = self.store.begin().await?;
+        self.ledger.append(&mut tx, &key.tenant, Body::Security(event)).await?;
+        tx.commit().await
     }
 
     /// Gives one lease back.
@@ -70,4 +98,14 @@ impl App {
         request.set_timeout(PEER);
         self.vault.clone().give_back(request).await.map(drop).map_err(|s| Fault::from_status(&s))
     }
+}
+
+/// A dynamic login brings its user along; a user that the definition names stays.
+fn filled(mut place: CredentialUse, user: &str) -> CredentialUse {
+    if let Some(Injection::PostgresLogin(login)) = &mut place.injection
+        && login.user.is_empty()
+    {
+        user.clone_into(&mut login.user);
+    }
+    place
 }

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use exequatur_canonical::digest_with;
 use exequatur_egress::redact::Redactor;
-use exequatur_egress::{Sent, http, smtp};
+use exequatur_egress::{Sent, http, postgres, smtp};
 use exequatur_fault::{Fault, Reason, reason_str};
 use exequatur_proto::definition::v1::credential_use::Injection;
 use exequatur_proto::definition::v1::prepared_request::Request;
-use exequatur_proto::definition::v1::{HttpRequest, SmtpRequest, StatusOutcome, StatusRule};
+use exequatur_proto::definition::v1::{HttpRequest, PostgresRequest, SmtpRequest, StatusOutcome, StatusRule};
 use exequatur_proto::statement::v1::OutcomeKind;
 use exequatur_schema::Schema;
 use time::OffsetDateTime;
@@ -32,6 +32,7 @@ pub(crate) struct Open {
 enum Way {
     Http(exequatur_egress::Link, Box<http::Ready>),
     Smtp(Box<smtp::Open>),
+    Postgres(Box<postgres::Open>),
 }
 
 impl App {
@@ -47,6 +48,9 @@ impl App {
                 self.connect_http(attempt, request, header, &secrets, limit).await
             }
             Some(Request::Smtp(request)) => self.connect_smtp(attempt, request, &secrets, limit).await,
+            Some(Request::Postgres(request)) => {
+                self.connect_postgres(attempt, request, &secrets, limit).await
+            }
             None => Err(Fault::internal("a prepared request has no request")),
         };
         Ok(Open { way: way?, redactor })
@@ -86,6 +90,27 @@ impl App {
         smtp::open(link, request, login, &extra, timeout(attempt)).await.map(|open| Way::Smtp(Box::new(open)))
     }
 
+    async fn connect_postgres(
+        &self,
+        attempt: &Attempt,
+        request: &PostgresRequest,
+        secrets: &[Opened],
+        limit: Duration,
+    ) -> Result<Way, Fault> {
+        let login = secrets.iter().find_map(|(place, secret)| match &place.injection {
+            Some(Injection::PostgresLogin(place)) => Some((place.user.as_str(), secret)),
+            _ => None,
+        });
+        if login.is_some_and(|(user, _)| user.is_empty()) {
+            return Err(Fault::new(
+                Reason::CredentialNotGranted,
+                "the credential brings no user; name one in the definition or use a dynamic one",
+            ));
+        }
+        let link = self.egress.connect(&postgres::destination(request)?, limit).await?;
+        postgres::open(link, request, login, timeout(attempt)).await.map(|open| Way::Postgres(Box::new(open)))
+    }
+
     /// Sends, and says how the attempt ended.
     pub(crate) async fn send(&self, attempt: &Attempt, open: Open) -> End {
         let limit = timeout(attempt);
@@ -97,6 +122,14 @@ impl App {
                     Sent::NotSent(why) => not_sent(&why),
                     Sent::Unclear(why) => unclear(attempt, &why),
                     Sent::Answered(answer) => answered(attempt, &answer, &open.redactor),
+                }
+            }
+            Way::Postgres(session) => {
+                let max = usize::try_from(definition.max_response_bytes).unwrap_or(0).min(MAX_RESULT);
+                match session.send(limit, max).await {
+                    Sent::NotSent(why) => not_sent(&why),
+                    Sent::Unclear(why) => unclear(attempt, &why),
+                    Sent::Answered(answer) => settled(attempt, answer, &open.redactor),
                 }
             }
             Way::Smtp(smtp) => match smtp.send(limit).await {
@@ -144,6 +177,29 @@ fn ended(kind: OutcomeKind, status: u32, result: Option<Vec<u8>>) -> End {
         _ => "",
     };
     End { kind, reason: reason.to_owned(), retryable: false, status, result, resolved_by: String::new() }
+}
+
+/// A transaction that ended: done whole, or surely not at all.
+fn settled(attempt: &Attempt, answer: postgres::Answer, redactor: &Redactor) -> End {
+    match answer {
+        postgres::Answer::Committed(result) => {
+            let schema = &attempt.checked.definition.message().output_schema;
+            if schema.is_empty() || Schema::compile(schema).is_ok_and(|s| s.validate_json(&result).is_ok()) {
+                return ended(OutcomeKind::Succeeded, 0, Some(redactor.clean(&result)));
+            }
+            let reason = reason_str(Reason::OutputInvalid).to_owned();
+            End { reason, ..ended(OutcomeKind::Succeeded, 0, None) }
+        }
+        postgres::Answer::RolledBack(sqlstate) => {
+            tracing::info!(sqlstate, "the transaction was rolled back");
+            let result = serde_json::json!({"sqlstate": sqlstate}).to_string().into_bytes();
+            ended(OutcomeKind::Failed, 0, Some(result))
+        }
+        postgres::Answer::TooLarge => {
+            let reason = reason_str(Reason::OutputTooLarge).to_owned();
+            End { reason, ..ended(OutcomeKind::Failed, 0, None) }
+        }
+    }
 }
 
 fn answered(attempt: &Attempt, answer: &http::Answer, redactor: &Redactor) -> End {

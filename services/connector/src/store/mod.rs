@@ -56,6 +56,8 @@ pub struct Row {
     pub settle_at: UnixMillis,
     /// Leases of the attempt.
     pub leases: Vec<String>,
+    /// For each of them the lease of a dynamic secret at Vault; empty: none.
+    pub vault_leases: Vec<String>,
     /// Envelope of the signed outcome, once there is one.
     pub outcome: Option<Vec<u8>>,
     /// Redacted result, at most 64 KiB.

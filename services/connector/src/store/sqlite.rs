@@ -17,6 +17,7 @@ pub static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
     migrations(&[
         (1, "journal", include_str!("../../migrations/0001_journal.sql")),
         (2, "warrant digest", include_str!("../../migrations/0002_warrant_digest.sql")),
+        (3, "vault lease", include_str!("../../migrations/0003_vault_lease.sql")),
     ])
 });
 
@@ -26,7 +27,7 @@ pub struct Sqlite;
 
 const SET: &str = "run = ?4, tool = ?5, attempt = ?6, state = ?7, action_digest = ?8, wire_digest = ?9, warrant = ?10,
     held = ?11, reads = ?12, process = ?13, start_by = ?14, settle_at = ?15, leases = ?16, outcome = ?17, result = ?18,
-    warrant_digest = ?19";
+    warrant_digest = ?19, vault_leases = ?20";
 
 type Query<'q> = sqlx::query::Query<'q, sqlx::Sqlite, SqliteArguments>;
 
@@ -51,11 +52,14 @@ fn bound<'q>(query: Query<'q>, row: &Row) -> Query<'q> {
         .bind(row.outcome.clone())
         .bind(row.result.clone())
         .bind(row.warrant_digest.clone())
+        .bind(row.vault_leases.join(" "))
 }
 
 fn read(found: &SqliteRow) -> Result<Row, Fault> {
     let state: String = found.try_get("state").map_err(fault)?;
     let leases: String = found.try_get("leases").map_err(fault)?;
+    let vault_leases: String = found.try_get("vault_leases").map_err(fault)?;
+    let leases: Vec<String> = leases.split(' ').filter(|l| !l.is_empty()).map(ToOwned::to_owned).collect();
     Ok(Row {
         key: Key {
             tenant: found.try_get("tenant").map_err(fault)?,
@@ -75,7 +79,8 @@ fn read(found: &SqliteRow) -> Result<Row, Fault> {
         process: found.try_get("process").map_err(fault)?,
         start_by: UnixMillis(found.try_get("start_by").map_err(fault)?),
         settle_at: UnixMillis(found.try_get("settle_at").map_err(fault)?),
-        leases: leases.split(' ').filter(|l| !l.is_empty()).map(ToOwned::to_owned).collect(),
+        vault_leases: vault_leases.split(' ').take(leases.len()).map(ToOwned::to_owned).collect(),
+        leases,
         outcome: found.try_get("outcome").map_err(fault)?,
         result: found.try_get("result").map_err(fault)?,
     })
@@ -120,13 +125,13 @@ impl JournalStore for Sqlite {
             None => sqlx::query(
                 "INSERT INTO journal (tenant, plan_digest, position, run, tool, attempt, state, action_digest,
                     wire_digest, warrant, held, reads, process, start_by, settle_at, leases, outcome, result,
-                    warrant_digest)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)
+                    warrant_digest, vault_leases)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)
                  ON CONFLICT DO NOTHING",
             ),
             Some(_) => sqlx::query(sqlx::AssertSqlSafe(format!(
                 "UPDATE journal SET {SET} WHERE tenant = ?1 AND plan_digest = ?2 AND position = ?3
-                    AND attempt = ?20 AND state = ?21"
+                    AND attempt = ?21 AND state = ?22"
             ))),
         };
         let mut query = bound(query, row);

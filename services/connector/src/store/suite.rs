@@ -23,6 +23,7 @@ fn row(index: u32) -> Row {
         start_by: UnixMillis(5),
         settle_at: UnixMillis(0),
         leases: vec!["l-1".into(), "l-2".into()],
+        vault_leases: vec![String::new(), "database/creds/a/1".into()],
         outcome: None,
         result: None,
     }

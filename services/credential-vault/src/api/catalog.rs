@@ -7,9 +7,10 @@ use exequatur_fault::Fault;
 use exequatur_proto::credential::v1::{
     Credential, GetCredentialRequest, GetCredentialResponse, ListCredentialsRequest, ListCredentialsResponse,
     Pin as ProtoPin, PinToolRequest, PinToolResponse, PutCredentialRequest, PutCredentialResponse,
-    RemoveCredentialRequest, RemoveCredentialResponse,
+    RemoveCredentialRequest, RemoveCredentialResponse, VaultSource,
 };
 use exequatur_service::{Caller, caller};
+use prost::Message as _;
 use tonic::{Request, Response, Status};
 
 use crate::app::{App, Call};
@@ -48,7 +49,10 @@ impl CatalogService for Catalog {
         let call = call("/exequatur.credential.v1.CatalogService/PutCredential", &caller);
         let r = request.get_ref();
         let result = match caller.tenant(&r.tenant) {
-            Ok(tenant) => self.0.put(&caller.id, tenant, &r.credential, r.version, r.value.as_ref()).await,
+            Ok(tenant) => {
+                let (value, vault) = (r.value.as_ref(), r.vault.as_ref());
+                self.0.put(&caller.id, tenant, &r.credential, r.version, value, vault).await
+            }
             Err(fault) => Err(fault),
         };
         self.0.answer(&call, result).await?;
@@ -123,5 +127,7 @@ fn shown(entry: Entry) -> Credential {
         version: entry.version,
         pins: entry.pins.into_iter().map(pin).collect(),
         updated_at: Some(entry.updated_at.to_proto()),
+        // Written by this zone, so it reads back.
+        vault: VaultSource::decode(entry.vault.as_slice()).ok().filter(|_| !entry.vault.is_empty()),
     }
 }

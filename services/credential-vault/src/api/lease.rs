@@ -28,7 +28,7 @@ impl LeaseService for Leases {
         let call =
             Call { method: "/exequatur.credential.v1.LeaseService/GiveBack", caller: caller(&request)?.id };
         let request = request.into_inner();
-        let result = self.0.give_back(&request.tenant, &request.lease).await;
+        let result = self.0.give_back(&request.tenant, &request.lease, &request.vault_lease).await;
         self.0.answer(&call, result).await?;
         Ok(Response::new(GiveBackResponse {}))
     }

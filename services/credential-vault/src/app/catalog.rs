@@ -2,7 +2,7 @@
 
 use exequatur_canonical::Digest;
 use exequatur_fault::{Fault, Reason};
-use exequatur_proto::credential::v1::SealedValue;
+use exequatur_proto::credential::v1::{HandOver, SealedValue, VaultEngine, VaultSource};
 use exequatur_proto::ledger::v1::RegisterChanged;
 use exequatur_proto::ledger::v1::log_entry::Body;
 use exequatur_proto::statement::v1::Envelope;
@@ -11,7 +11,7 @@ use exequatur_store::Tx;
 use prost::Message as _;
 
 use super::{App, is_name};
-use crate::store::{Entry, Pin};
+use crate::store::{Backend, Entry, Pin};
 
 /// Bytes of a sealed value.
 const MAX_VALUE: usize = 64 * 1024;
@@ -36,7 +36,7 @@ impl App {
         self.catalog.entries(&mut tx, tenant, after, limit).await
     }
 
-    /// Adds a version, sealed to the connector.
+    /// Adds a version: sealed to the connector, or a place in Vault.
     ///
     /// # Errors
     /// `INVALID_FIELD`, or `CONFLICT` when the version is not the newest plus one.
@@ -47,26 +47,23 @@ impl App {
         credential: &str,
         version: u64,
         value: Option<&SealedValue>,
+        vault: Option<&VaultSource>,
     ) -> Result<(), Fault> {
         if !is_name(credential) {
             return Err(Fault::field("credential", "a credential's name is [a-z0-9][a-z0-9._-]{0,62}"));
         }
-        let value = value.ok_or_else(|| Fault::field("value", "the sealed value is missing"))?;
-        let connector = format!("spiffe://{}/zone/connector", self.trust.realm());
-        if self.trust.key(&connector, Purpose::Seal, Some(&value.kid)).is_none() {
-            return Err(Fault::field(
-                "value",
-                "the value is not sealed to a key of the connector; fetch the trust bundle anew",
-            ));
-        }
-        let bytes = value.encode_to_vec();
+        let (backend, bytes) = match (value, vault) {
+            (Some(value), None) => (Backend::Sealed, self.sealed(value)?),
+            (None, Some(source)) => (Backend::Vault, self.source(source)?),
+            _ => return Err(Fault::field("value", "give one of a sealed value and a place in Vault")),
+        };
         if bytes.len() > MAX_VALUE {
             return Err(
                 Fault::new(Reason::LimitExceeded, "a sealed value has at most 64 KiB").with("limit", "value")
             );
         }
         let mut tx = self.store.begin().await?;
-        if !self.catalog.put(&mut tx, tenant, credential, version, &bytes).await? {
+        if !self.catalog.put(&mut tx, tenant, credential, version, backend, &bytes).await? {
             return Err(Fault::new(
                 Reason::Conflict,
                 "the version is not the newest plus one; read the entry and seal again",
@@ -75,6 +72,39 @@ impl App {
         let digest = Digest::sha256(&bytes).to_vec();
         self.change(&mut tx, tenant, "credential", credential, "put", digest, actor, None).await?;
         tx.commit().await
+    }
+
+    fn sealed(&self, value: &SealedValue) -> Result<Vec<u8>, Fault> {
+        let connector = format!("spiffe://{}/zone/connector", self.trust.realm());
+        if self.trust.key(&connector, Purpose::Seal, Some(&value.kid)).is_none() {
+            return Err(Fault::field(
+                "value",
+                "the value is not sealed to a key of the connector; fetch the trust bundle anew",
+            ));
+        }
+        Ok(value.encode_to_vec())
+    }
+
+    fn source(&self, source: &VaultSource) -> Result<Vec<u8>, Fault> {
+        if self.vault.is_none() {
+            return Err(Fault::field("vault", "this credential-vault is not configured for Vault"));
+        }
+        let engine = source.engine();
+        if engine == VaultEngine::Unspecified || source.hand_over() == HandOver::Unspecified {
+            return Err(Fault::field("vault", "name engine and hand-over"));
+        }
+        let kv2 = engine == VaultEngine::Kv2;
+        if !kv2 && (!source.field.is_empty() || source.kv_version != 0) {
+            return Err(Fault::field("vault", "field and version are of the key/value engine only"));
+        }
+        let plain = |b: u8| b.is_ascii_alphanumeric() || b"_-.".contains(&b);
+        if source.field.len() > 128 || !source.field.bytes().all(plain) {
+            return Err(Fault::field(
+                "vault.field",
+                "a field's name is up to 128 of letters, digits and `_-.`",
+            ));
+        }
+        Ok(source.encode_to_vec())
     }
 
     /// Removes an entry; a repeat changes nothing.

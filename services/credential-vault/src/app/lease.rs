@@ -13,7 +13,8 @@ use exequatur_proto::statement::v1::{Reservation, Warrant};
 use exequatur_statement::{Expect, Verified, envelope_digest};
 
 use super::App;
-use crate::store::{Lease, Pin};
+use crate::backend::{Backend as _, Handed, Order, Sealed, Value};
+use crate::store::{Backend as StoredAt, Lease, Pin};
 
 /// A lease outlives the longest time-out of a definition a little.
 const LIFE: Duration = Duration::from_secs(330);
@@ -72,7 +73,11 @@ impl App {
             pin.ok_or_else(|| not_granted("the credential does not serve this tool; apply the tool"))?;
         check_pin(pin, checked)?;
         let attempt = self.attested(request, pin, checked, warrant, now)?;
-        let value = self.backend.value(&mut tx, tenant, &request.credential, entry.version).await?;
+        let (backend, version) = self
+            .catalog
+            .value(&mut tx, tenant, &request.credential, entry.version)
+            .await?
+            .ok_or_else(|| not_granted("the credential has no value yet; an operator must put one"))?;
         let lease = Lease {
             lease: uuid::Uuid::now_v7().to_string(),
             tenant: tenant.clone(),
@@ -83,6 +88,7 @@ impl App {
             attempt,
             expires_at: tx.now().saturating_add(LIFE),
             returned: false,
+            vault_lease: String::new(),
         };
         if !self.catalog.lease(&mut tx, &lease).await? {
             return Err(Fault::new(
@@ -95,12 +101,56 @@ impl App {
         let event = event("granted", &lease, warrant.digest.to_vec(), reservation);
         self.ledger.append(&mut tx, tenant, Body::Lease(event)).await?;
         tx.commit().await?;
-        Ok(LeaseResponse {
-            lease: lease.lease,
+        // From here on the attempt has had its lease, whatever Vault says.
+        let life = Duration::from_millis(checked.definition.message().timeout_ms.into());
+        let order = Order { tenant, credential: &request.credential, version: &version, life };
+        let handed = match (backend, &self.vault) {
+            (StoredAt::Sealed, _) => Sealed.hand_over(order).await,
+            (StoredAt::Vault, Some(vault)) => vault.hand_over(order).await,
+            (StoredAt::Vault, None) => Err(not_granted("this credential-vault is not configured for Vault")),
+        };
+        self.handed(&lease, backend, handed).await
+    }
+
+    /// Records what became of the hand-over, and answers.
+    async fn handed(
+        &self,
+        lease: &Lease,
+        backend: StoredAt,
+        handed: Result<Handed, Fault>,
+    ) -> Result<LeaseResponse, Fault> {
+        let handed = match handed {
+            Ok(handed) => handed,
+            Err(fault) => {
+                let mut tx = self.store.begin().await?;
+                if self.catalog.give_back(&mut tx, &lease.tenant, &lease.lease, "").await?.is_some() {
+                    let mut failed = event("failed", lease, Vec::new(), Vec::new());
+                    fault.reason_str().clone_into(&mut failed.reason);
+                    self.ledger.append(&mut tx, &lease.tenant, Body::Lease(failed)).await?;
+                    tx.commit().await?;
+                }
+                return Err(fault);
+            }
+        };
+        if backend == StoredAt::Vault {
+            let mut tx = self.store.begin().await?;
+            let mut over = event("handed_over", lease, Vec::new(), Vec::new());
+            (over.vault_path, over.vault_accessor) = (handed.path, handed.accessor);
+            self.ledger.append(&mut tx, &lease.tenant, Body::Lease(over)).await?;
+            tx.commit().await?;
+        }
+        let mut response = LeaseResponse {
+            lease: lease.lease.clone(),
             version: lease.version,
-            value: Some(value),
             expires_at: Some(lease.expires_at.to_proto()),
-        })
+            ..LeaseResponse::default()
+        };
+        match handed.value {
+            Value::Sealed(value) => response.value = Some(value),
+            Value::Wrapped(value) => response.wrapped = Some(value),
+            Value::Scoped(value) => response.scoped = Some(value),
+        }
+        Ok(response)
     }
 
     /// The attempt that the lease is for: of the reservation where the pin asks for one.
@@ -147,18 +197,12 @@ impl App {
         Ok(reservation.attempt)
     }
 
-    /// Ends a lease; a repeat changes nothing.
+    /// Ends a lease, and the dynamic secret at Vault that the connector got by it; a repeat changes nothing.
     ///
     /// # Errors
     /// `STORAGE_FAILED`.
-    pub async fn give_back(&self, tenant: &str, lease: &str) -> Result<(), Fault> {
-        let mut tx = self.store.begin().await?;
-        if let Some(lease) = self.catalog.give_back(&mut tx, tenant, lease).await? {
-            let event = event("returned", &lease, Vec::new(), Vec::new());
-            self.ledger.append(&mut tx, tenant, Body::Lease(event)).await?;
-            tx.commit().await?;
-        }
-        Ok(())
+    pub async fn give_back(&self, tenant: &str, lease: &str, vault_lease: &str) -> Result<(), Fault> {
+        self.end_lease(tenant, lease, vault_lease, "returned").await
     }
 }
 
@@ -177,7 +221,12 @@ fn not_granted(why: &str) -> Fault {
     Fault::new(Reason::CredentialNotGranted, why.to_owned())
 }
 
-fn event(what: &str, lease: &Lease, warrant_digest: Vec<u8>, reservation_digest: Vec<u8>) -> LeaseEvent {
+pub(super) fn event(
+    what: &str,
+    lease: &Lease,
+    warrant_digest: Vec<u8>,
+    reservation_digest: Vec<u8>,
+) -> LeaseEvent {
     LeaseEvent {
         event: what.to_owned(),
         lease: lease.lease.clone(),
@@ -188,5 +237,7 @@ fn event(what: &str, lease: &Lease, warrant_digest: Vec<u8>, reservation_digest:
         attempt: lease.attempt,
         warrant_digest,
         reservation_digest,
+        vault_lease: lease.vault_lease.clone(),
+        ..LeaseEvent::default()
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use exequatur_ledger::Ledger;
 use exequatur_statement::Trust;
 use exequatur_store::Store;
+use tokio::sync::Notify;
 
 use crate::backend::Backend;
 use crate::store::CatalogStore;
@@ -12,6 +13,7 @@ use crate::store::CatalogStore;
 mod catalog;
 mod lease;
 mod refusals;
+mod revoke;
 
 pub use refusals::Call;
 
@@ -21,8 +23,10 @@ pub struct App {
     pub store: Store,
     /// The catalog in it.
     pub catalog: Arc<dyn CatalogStore>,
-    /// Where values come from.
-    pub backend: Arc<dyn Backend>,
+    /// HashiCorp Vault or OpenBao; `None`: this zone is not configured for it.
+    pub vault: Option<Arc<dyn Backend>>,
+    /// Wakes the outbox.
+    pub wake: Arc<Notify>,
     /// The zone's log.
     pub ledger: Ledger,
     /// The trust bundle in force.

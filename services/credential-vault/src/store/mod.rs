@@ -22,6 +22,34 @@ pub struct Entry {
     pub updated_at: UnixMillis,
     /// Tools that it serves.
     pub pins: Vec<Pin>,
+    /// `VaultSource` bytes of the newest version, where Vault keeps it; else empty.
+    pub vault: Vec<u8>,
+}
+
+/// Where the bytes of a version lead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Backend {
+    /// A `SealedValue`.
+    Sealed,
+    /// A `VaultSource`.
+    Vault,
+}
+
+impl Backend {
+    /// Its word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Sealed => "sealed",
+            Self::Vault => "vault",
+        }
+    }
+
+    /// The backend of a word.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        [Self::Sealed, Self::Vault].into_iter().find(|b| b.as_str() == word)
+    }
 }
 
 /// A tool that a credential serves.
@@ -58,6 +86,8 @@ pub struct Lease {
     pub expires_at: UnixMillis,
     /// Whether it was given back.
     pub returned: bool,
+    /// Lease of a dynamic secret at Vault; empty: none is known.
+    pub vault_lease: String,
 }
 
 /// Catalog, sealed values and leases.
@@ -74,22 +104,32 @@ pub trait CatalogStore: Send + Sync {
         tenant: &str,
         credential: &str,
         version: u64,
+        backend: Backend,
         value: &[u8],
     ) -> Result<bool, Fault>;
-    /// The ciphertext of a version.
+    /// Ciphertext or place of a version.
     async fn value(
         &self,
         tx: &mut Tx,
         tenant: &str,
         credential: &str,
         version: u64,
-    ) -> Result<Option<Vec<u8>>, Fault>;
+    ) -> Result<Option<(Backend, Vec<u8>)>, Fault>;
     /// Removes entry, values and pins; leases stay. Whether there was one.
     async fn remove(&self, tx: &mut Tx, tenant: &str, credential: &str) -> Result<bool, Fault>;
     /// Replaces all pins of a tool by these (credential, pin).
     async fn pin(&self, tx: &mut Tx, tenant: &str, tool: &str, pins: &[(String, Pin)]) -> Result<(), Fault>;
     /// Records a lease. False: this attempt already had one for the credential; nothing was written.
     async fn lease(&self, tx: &mut Tx, lease: &Lease) -> Result<bool, Fault>;
-    /// Marks a lease as returned and gives it. `None`: no such lease of the tenant, or already returned.
-    async fn give_back(&self, tx: &mut Tx, tenant: &str, lease: &str) -> Result<Option<Lease>, Fault>;
+    /// Marks a lease as returned, with the lease at Vault that goes with it, and gives it. `None`: no
+    /// such lease of the tenant, or already returned.
+    async fn give_back(
+        &self,
+        tx: &mut Tx,
+        tenant: &str,
+        lease: &str,
+        vault_lease: &str,
+    ) -> Result<Option<Lease>, Fault>;
+    /// Leases that were not given back and ended before now, at most so many.
+    async fn overdue(&self, tx: &mut Tx, limit: u32) -> Result<Vec<Lease>, Fault>;
 }

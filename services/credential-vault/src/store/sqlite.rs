@@ -9,11 +9,15 @@ use exequatur_store::{Migrator, Tx, fault, migrations};
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
 
-use super::{CatalogStore, Entry, Lease, Pin};
+use super::{Backend, CatalogStore, Entry, Lease, Pin};
 
 /// The zone's own tables.
-pub static MIGRATIONS: LazyLock<Migrator> =
-    LazyLock::new(|| migrations(&[(1, "catalog", include_str!("../../migrations/0001_catalog.sql"))]));
+pub static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
+    migrations(&[
+        (1, "catalog", include_str!("../../migrations/0001_catalog.sql")),
+        (2, "vault", include_str!("../../migrations/0002_vault.sql")),
+    ])
+});
 
 /// [`CatalogStore`] on SQLite.
 #[derive(Debug, Clone, Copy, Default)]
@@ -58,25 +62,31 @@ fn lease(row: &SqliteRow) -> Result<Lease, Fault> {
         attempt: row.try_get("attempt").map_err(fault)?,
         expires_at: UnixMillis(row.try_get("expires_at").map_err(fault)?),
         returned: row.try_get("returned").map_err(fault)?,
+        vault_lease: row.try_get("vault_lease").map_err(fault)?,
     })
 }
 
 #[async_trait]
 impl CatalogStore for Sqlite {
     async fn entry(&self, tx: &mut Tx, tenant: &str, credential: &str) -> Result<Option<Entry>, Fault> {
-        let row: Option<(i64, i64)> =
-            sqlx::query_as("SELECT version, updated_at FROM credential WHERE tenant = ? AND credential = ?")
-                .bind(tenant)
-                .bind(credential)
-                .fetch_optional(&mut **tx)
-                .await
-                .map_err(fault)?;
-        let Some((version, updated_at)) = row else { return Ok(None) };
+        let row: Option<(i64, i64, Option<Vec<u8>>)> = sqlx::query_as(
+            "SELECT c.version, c.updated_at, v.value FROM credential c LEFT JOIN sealed_value v
+                ON v.tenant = c.tenant AND v.credential = c.credential AND v.version = c.version
+                    AND v.backend = 'vault'
+             WHERE c.tenant = ? AND c.credential = ?",
+        )
+        .bind(tenant)
+        .bind(credential)
+        .fetch_optional(&mut **tx)
+        .await
+        .map_err(fault)?;
+        let Some((version, updated_at, vault)) = row else { return Ok(None) };
         Ok(Some(Entry {
             credential: credential.to_owned(),
             version: unsigned(version),
             updated_at: UnixMillis(updated_at),
             pins: pins(tx, tenant, credential).await?,
+            vault: vault.unwrap_or_default(),
         }))
     }
 
@@ -103,6 +113,7 @@ impl CatalogStore for Sqlite {
         tenant: &str,
         credential: &str,
         version: u64,
+        backend: Backend,
         value: &[u8],
     ) -> Result<bool, Fault> {
         let newest = self.entry(tx, tenant, credential).await?.map_or(0, |entry| entry.version);
@@ -128,14 +139,17 @@ impl CatalogStore for Sqlite {
             .execute(&mut **tx)
             .await
             .map_err(fault)?;
-        sqlx::query("INSERT INTO sealed_value (tenant, credential, version, value) VALUES (?, ?, ?, ?)")
-            .bind(tenant)
-            .bind(credential)
-            .bind(signed(version))
-            .bind(value)
-            .execute(&mut **tx)
-            .await
-            .map_err(fault)?;
+        sqlx::query(
+            "INSERT INTO sealed_value (tenant, credential, version, value, backend) VALUES (?, ?, ?, ?, ?)",
+        )
+        .bind(tenant)
+        .bind(credential)
+        .bind(signed(version))
+        .bind(value)
+        .bind(backend.as_str())
+        .execute(&mut **tx)
+        .await
+        .map_err(fault)?;
         Ok(true)
     }
 
@@ -145,16 +159,20 @@ impl CatalogStore for Sqlite {
         tenant: &str,
         credential: &str,
         version: u64,
-    ) -> Result<Option<Vec<u8>>, Fault> {
-        sqlx::query_scalar(
-            "SELECT value FROM sealed_value WHERE tenant = ? AND credential = ? AND version = ?",
+    ) -> Result<Option<(Backend, Vec<u8>)>, Fault> {
+        let row: Option<(String, Vec<u8>)> = sqlx::query_as(
+            "SELECT backend, value FROM sealed_value WHERE tenant = ? AND credential = ? AND version = ?",
         )
         .bind(tenant)
         .bind(credential)
         .bind(signed(version))
         .fetch_optional(&mut **tx)
         .await
-        .map_err(fault)
+        .map_err(fault)?;
+        let Some((backend, value)) = row else { return Ok(None) };
+        let backend =
+            Backend::parse(&backend).ok_or_else(|| Fault::internal("a version is of no known backend"))?;
+        Ok(Some((backend, value)))
     }
 
     async fn remove(&self, tx: &mut Tx, tenant: &str, credential: &str) -> Result<bool, Fault> {
@@ -211,8 +229,9 @@ impl CatalogStore for Sqlite {
 
     async fn lease(&self, tx: &mut Tx, lease: &Lease) -> Result<bool, Fault> {
         let done = sqlx::query(
-            "INSERT INTO lease (lease, tenant, credential, version, plan_digest, position, attempt, expires_at, returned)
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+            "INSERT INTO lease (lease, tenant, credential, version, plan_digest, position, attempt, expires_at,
+                returned, vault_lease)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
         )
         .bind(&lease.lease)
         .bind(&lease.tenant)
@@ -223,16 +242,25 @@ impl CatalogStore for Sqlite {
         .bind(lease.attempt)
         .bind(lease.expires_at.0)
         .bind(lease.returned)
+        .bind(&lease.vault_lease)
         .execute(&mut **tx)
         .await
         .map_err(fault)?;
         Ok(done.rows_affected() == 1)
     }
 
-    async fn give_back(&self, tx: &mut Tx, tenant: &str, id: &str) -> Result<Option<Lease>, Fault> {
+    async fn give_back(
+        &self,
+        tx: &mut Tx,
+        tenant: &str,
+        id: &str,
+        vault_lease: &str,
+    ) -> Result<Option<Lease>, Fault> {
         sqlx::query(
-            "UPDATE lease SET returned = 1 WHERE lease = ? AND tenant = ? AND returned = 0 RETURNING *",
+            "UPDATE lease SET returned = 1, vault_lease = ? WHERE lease = ? AND tenant = ? AND returned = 0
+             RETURNING *",
         )
+        .bind(vault_lease)
         .bind(id)
         .bind(tenant)
         .fetch_optional(&mut **tx)
@@ -241,5 +269,18 @@ impl CatalogStore for Sqlite {
         .as_ref()
         .map(lease)
         .transpose()
+    }
+
+    async fn overdue(&self, tx: &mut Tx, limit: u32) -> Result<Vec<Lease>, Fault> {
+        let now = tx.now().0;
+        sqlx::query("SELECT * FROM lease WHERE returned = 0 AND expires_at < ? ORDER BY expires_at LIMIT ?")
+            .bind(now)
+            .bind(limit)
+            .fetch_all(&mut **tx)
+            .await
+            .map_err(fault)?
+            .iter()
+            .map(lease)
+            .collect()
     }
 }

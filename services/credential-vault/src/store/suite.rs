@@ -3,7 +3,7 @@
 use exequatur_clock::UnixMillis;
 use exequatur_store::Store;
 
-use super::{CatalogStore, Lease, MIGRATIONS, Pin, Sqlite};
+use super::{Backend, CatalogStore, Lease, MIGRATIONS, Pin, Sqlite};
 
 fn pin(tool: &str, digest: u8) -> Pin {
     Pin {
@@ -25,17 +25,18 @@ fn lease(id: &str, attempt: u32) -> Lease {
         attempt,
         expires_at: UnixMillis(9),
         returned: false,
+        vault_lease: String::new(),
     }
 }
 
 async fn behaves(store: &Store, catalog: &dyn CatalogStore) {
     let mut tx = store.begin().await.unwrap();
     // Versions grow by one.
-    assert!(!catalog.put(&mut tx, "t-green", "sms", 2, b"x").await.unwrap());
-    assert!(catalog.put(&mut tx, "t-green", "sms", 1, b"one").await.unwrap());
-    assert!(!catalog.put(&mut tx, "t-green", "sms", 1, b"again").await.unwrap());
-    assert!(catalog.put(&mut tx, "t-green", "sms", 2, b"two").await.unwrap());
-    assert_eq!(catalog.value(&mut tx, "t-green", "sms", 2).await.unwrap().unwrap(), b"two");
+    assert!(!catalog.put(&mut tx, "t-green", "sms", 2, Backend::Sealed, b"x").await.unwrap());
+    assert!(catalog.put(&mut tx, "t-green", "sms", 1, Backend::Sealed, b"one").await.unwrap());
+    assert!(!catalog.put(&mut tx, "t-green", "sms", 1, Backend::Sealed, b"again").await.unwrap());
+    assert!(catalog.put(&mut tx, "t-green", "sms", 2, Backend::Sealed, b"two").await.unwrap());
+    assert_eq!(catalog.value(&mut tx, "t-green", "sms", 2).await.unwrap().unwrap().1, b"two");
     assert!(catalog.value(&mut tx, "t-green", "sms", 1).await.unwrap().is_none());
     assert!(catalog.value(&mut tx, "t-blue", "sms", 2).await.unwrap().is_none(), "no query crosses a tenant");
 
@@ -59,9 +60,13 @@ async fn behaves(store: &Store, catalog: &dyn CatalogStore) {
     assert!(catalog.lease(&mut tx, &lease("l-1", 1)).await.unwrap());
     assert!(!catalog.lease(&mut tx, &lease("l-2", 1)).await.unwrap());
     assert!(catalog.lease(&mut tx, &lease("l-3", 2)).await.unwrap());
-    assert!(catalog.give_back(&mut tx, "t-blue", "l-1").await.unwrap().is_none());
-    assert_eq!(catalog.give_back(&mut tx, "t-green", "l-1").await.unwrap().unwrap().attempt, 1);
-    assert!(catalog.give_back(&mut tx, "t-green", "l-1").await.unwrap().is_none());
+    assert!(catalog.give_back(&mut tx, "t-blue", "l-1", "").await.unwrap().is_none());
+    assert_eq!(
+        catalog.give_back(&mut tx, "t-green", "l-1", "database/creds/x/1").await.unwrap().unwrap().attempt,
+        1
+    );
+
+    assert!(catalog.give_back(&mut tx, "t-green", "l-1", "database/creds/x/1").await.unwrap().is_none());
     assert!(!catalog.lease(&mut tx, &lease("l-4", 1)).await.unwrap(), "a returned lease is spent too");
 
     assert!(catalog.remove(&mut tx, "t-green", "sms").await.unwrap());

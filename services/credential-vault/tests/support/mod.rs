@@ -9,7 +9,6 @@ use std::time::Duration;
 use exequatur_canonical::{FrozenAction, FrozenPlan, PlanHeader, Timestamp, freeze_action, freeze_plan};
 use exequatur_clock::{Clock, ManualClock, UnixMillis};
 use exequatur_credential_vault::app::App;
-use exequatur_credential_vault::backend::Sealed;
 use exequatur_credential_vault::store::{CatalogStore, MIGRATIONS, Sqlite};
 use exequatur_fault::Fault;
 use exequatur_ledger::Ledger;
@@ -117,7 +116,7 @@ impl Bench {
         let catalog: Arc<dyn CatalogStore> = Arc::new(Sqlite);
         let ledger =
             Ledger::new(zone("credential-vault"), Arc::new(key(pki.path(), "credential-vault", "ledger")));
-        let app = App { store, backend: Arc::new(Sealed(Arc::clone(&catalog))), catalog, ledger, trust };
+        let app = App { store, catalog, ledger, trust, vault: None, wake: Arc::default() };
         Self { app, time, pki }
     }
 
@@ -144,7 +143,7 @@ impl Bench {
 
     pub async fn put(&self, credential: &str, version: u64) -> Result<(), Fault> {
         let value = self.sealed(credential, version);
-        self.app.put(OLGA, TENANT, credential, version, Some(&value)).await
+        self.app.put(OLGA, TENANT, credential, version, Some(&value), None).await
     }
 
     pub fn header(&self, issuer: &str, audience: &str) -> Header {

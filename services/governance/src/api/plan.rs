@@ -113,7 +113,8 @@ impl PlanService for Plans {
         let caller = caller(&request)?;
         let r = request.get_ref();
         let call = call("/exequatur.plan.v1.PlanService/ReleaseAction", &caller, &r.tenant);
-        let result = async { self.0.release_hold(caller.tenant(&r.tenant)?, &r.plan, r.index).await };
+        let result =
+            async { self.0.release_hold(&caller.id, caller.tenant(&r.tenant)?, &r.plan, r.index).await };
         let plan = self.0.answer(&call, result.await).await?;
         Ok(Response::new(ReleaseActionResponse { plan: Some(shown(&plan)) }))
     }

@@ -5,6 +5,8 @@ use exequatur_fault::{Fault, Reason};
 use exequatur_ledger::outbox;
 use exequatur_lifecycle::{Action as State, Event};
 use exequatur_proto::execution::v1::{ActionRef, CancelRequest, cancel_request::Subject};
+use exequatur_proto::ledger::v1::RegisterChanged;
+use exequatur_proto::ledger::v1::log_entry::Body;
 use exequatur_service::Caller;
 use prost::Message as _;
 use tokio::sync::watch;
@@ -70,7 +72,13 @@ impl App {
     ///
     /// # Errors
     /// `NOT_FOUND`, or `WRONG_STATE` when it is not held.
-    pub async fn release_hold(&self, tenant: &str, plan: &str, index: u32) -> Result<PlanRow, Fault> {
+    pub async fn release_hold(
+        &self,
+        actor: &str,
+        tenant: &str,
+        plan: &str,
+        index: u32,
+    ) -> Result<PlanRow, Fault> {
         let mut tx = self.store.begin().await?;
         let found = self.rows.plan(&mut tx, tenant, plan).await?;
         let mut plan = found.ok_or_else(|| Fault::not_found("plan", plan))?;
@@ -83,7 +91,18 @@ impl App {
         action.on_hold = false;
         // Its deadline stood still; it begins again.
         action.ready_at = UnixMillis(0);
+        action.reason.clear();
+        "an operator released it".clone_into(&mut action.message);
         plan.sequence += 1;
+        let entry = RegisterChanged {
+            register: "hold".to_owned(),
+            name: format!("{}/{index}", plan.plan),
+            change: "release".to_owned(),
+            digest: plan.digest.clone(),
+            actor: actor.to_owned(),
+            statement: Vec::new(),
+        };
+        self.ledger.append(&mut tx, tenant, Body::RegisterChanged(entry)).await?;
         self.rows.put_plan(&mut tx, &plan).await?;
         self.commit(tx).await?;
         Ok(plan)

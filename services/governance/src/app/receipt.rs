@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use exequatur_door::{named, refused};
-use exequatur_fault::{Fault, Reason, reason_from_str};
+use exequatur_fault::{Fault, Reason, reason_from_str, reason_str};
 use exequatur_lifecycle::{Action as State, Event, Machine as _};
 use exequatur_prepare::Definition;
 use exequatur_proto::definition::v1::ReturnPolicy;
@@ -145,6 +145,14 @@ impl App {
             action.asked = false;
             action.previous_abort = answer.outcome.encode_to_vec();
             action.retry_at = tx.now().saturating_add(FIRST_PAUSE * 2_u32.saturating_pow(outcome.attempt));
+            if reason == Reason::WrappingTokenUsed {
+                // Somebody else may have read the credential: a person looks first.
+                action.on_hold = true;
+                reason_str(Reason::OperatorHold).clone_into(&mut action.reason);
+                action.message = "the credential may have been read by somebody else; rotate it, then \
+                    release the action"
+                    .to_owned();
+            }
         }
         Ok(())
     }

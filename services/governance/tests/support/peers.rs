@@ -36,6 +36,8 @@ pub enum Play {
     Outcome(OutcomeKind, Reason),
     /// ABORTED, and another attempt is allowed.
     Abort,
+    /// ABORTED because somebody else opened the wrapping token.
+    Stolen,
     Refuse(Reason),
     /// Says PREPARED and goes away.
     Vanish,
@@ -177,12 +179,15 @@ impl ExecutionService for Connector {
         let outcome = match play {
             Play::Outcome(kind, reason) => self.outcome(&warrant, kind, reason, &self.0.key),
             Play::Abort => self.outcome(&warrant, OutcomeKind::Aborted, Reason::Unavailable, &self.0.key),
+            Play::Stolen => {
+                self.outcome(&warrant, OutcomeKind::Aborted, Reason::WrappingTokenUsed, &self.0.key)
+            }
             Play::Forge => {
                 self.outcome(&warrant, OutcomeKind::Succeeded, Reason::Unspecified, &self.0.forger)
             }
             Play::Vanish | Play::Refuse(_) => return Ok(Response::new(ReceiverStream::new(receiver))),
         };
-        if !matches!(play, Play::Abort | Play::Forge) {
+        if !matches!(play, Play::Abort | Play::Stolen | Play::Forge) {
             self.0.done.lock().unwrap().insert(key, outcome.clone());
         }
         send(Event::Finished(Finished { outcome: Some(outcome), result: b"done".to_vec() }));

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use exequatur_pki::Kind;
 
 use super::accounts::Accounts;
+use super::outside::Outside;
 use super::ports::Ports;
 use super::{Layout, OPERATOR, REALM, REVIEWER};
 use crate::commands::pki;
@@ -27,22 +28,31 @@ pub(crate) fn pki(layout: &Layout) -> Result<bool, Failure> {
 }
 
 /// Writes every zone's configuration and the demo tenant's files.
-pub(crate) fn write(layout: &Layout, ports: &Ports, accounts: &Accounts) -> Result<(), Failure> {
+pub(crate) fn write(
+    layout: &Layout,
+    ports: &Ports,
+    accounts: &Accounts,
+    outside: &Outside,
+) -> Result<(), Failure> {
     let at = |port: u16| format!("\"127.0.0.1:{port}\"");
     let peers_of_governance =
         format!("approval = {}\nconnector = {}\n", at(ports.approval), at(ports.connector));
     let peers_of_connector =
         format!("approval = {}\ncredential_vault = {}\n", at(ports.approval), at(ports.credential_vault));
+    let mut exceptions = vec![at(ports.provider_http), at(ports.provider_smtp)];
+    exceptions.extend(outside.pg_port().map(at));
+    let roots = outside.extra_root().map(|root| toml_string(&root.display().to_string()));
     let egress = format!(
-        "[egress]\nexceptions = [{}, {}]\nextra_roots = []\n",
-        at(ports.provider_http),
-        at(ports.provider_smtp)
+        "[egress]\nexceptions = [{}]\nextra_roots = [{}]\n{}",
+        exceptions.join(", "),
+        roots.unwrap_or_default(),
+        outside.connector()
     );
     zone(layout, "governance", ports.governance, &format!("[peers]\n{peers_of_governance}"))?;
     zone(layout, "approval", ports.approval, "")?;
-    zone(layout, "credential-vault", ports.credential_vault, "")?;
+    zone(layout, "credential-vault", ports.credential_vault, &outside.credential_vault())?;
     zone(layout, "connector", ports.connector, &format!("[peers]\n{peers_of_connector}{egress}"))?;
-    tenant(layout, ports, accounts)
+    tenant(layout, ports, accounts, outside)
 }
 
 fn zone(layout: &Layout, name: &str, port: u16, own: &str) -> Result<(), Failure> {
@@ -72,7 +82,7 @@ fn zone(layout: &Layout, name: &str, port: u16, own: &str) -> Result<(), Failure
 }
 
 /// A TOML basic string.
-fn toml_string(text: &str) -> String {
+pub(crate) fn toml_string(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {
         match c {
@@ -99,12 +109,18 @@ const TOOLS: [(&str, &str); 4] = [
 ];
 const RULES: &str = include_str!("../../../../../deploy/demo/rules.yaml");
 
+/// Only where there is a database.
+const DB_QUERY: (&str, &str) =
+    ("db.query.yaml", include_str!("../../../../../deploy/demo/tools/db.query.yaml"));
+/// The rule that goes with it, before the others.
+const DB_RULE: &str = "rules:\n  - id: orders-are-free\n    tool: db.query\n    action: auto_approve\n    reason: a read changes nothing\n";
+
 /// Names of the tool files.
-pub(crate) fn tool_files() -> impl Iterator<Item = &'static str> {
-    TOOLS.iter().map(|(name, _)| *name)
+pub(crate) fn tool_files(outside: &Outside) -> impl Iterator<Item = &'static str> {
+    TOOLS.iter().map(|(name, _)| *name).chain(outside.pg_port().map(|_| DB_QUERY.0))
 }
 
-fn tenant(layout: &Layout, ports: &Ports, accounts: &Accounts) -> Result<(), Failure> {
+fn tenant(layout: &Layout, ports: &Ports, accounts: &Accounts, outside: &Outside) -> Result<(), Failure> {
     let folder = layout.tenant();
     for (name, text) in TOOLS {
         let text = text
@@ -113,7 +129,9 @@ fn tenant(layout: &Layout, ports: &Ports, accounts: &Accounts) -> Result<(), Fai
             .replace("${SMS_ACCOUNT}", &accounts.sms.account);
         put(&folder, name, &text)?;
     }
-    put(&folder, "rules.yaml", RULES)
+    let Some(port) = outside.pg_port() else { return put(&folder, "rules.yaml", RULES) };
+    put(&folder, DB_QUERY.0, &DB_QUERY.1.replace("${PG_PORT}", &port.to_string()))?;
+    put(&folder, "rules.yaml", &RULES.replacen("rules:\n", DB_RULE, 1))
 }
 
 fn put(folder: &std::path::Path, name: &str, text: &str) -> Result<(), Failure> {

@@ -86,6 +86,8 @@ impl Layout {
     pub(crate) fn context(&self, ports: &Ports, pids: BTreeMap<String, u32>) -> Context {
         let at = |port: u16| format!("127.0.0.1:{port}");
         Context {
+            vault: None,
+            pg: None,
             endpoints: Endpoints {
                 governance: at(ports.governance),
                 approval: at(ports.approval),

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::Args as ClapArgs;
+use clap::{Args as ClapArgs, ValueEnum};
 
 use super::App;
 use crate::context::{self, Context};
@@ -13,6 +13,7 @@ mod accounts;
 mod configure;
 pub(crate) mod guard;
 mod layout;
+mod outside;
 mod ports;
 mod programs;
 mod seed;
@@ -33,9 +34,21 @@ pub(crate) struct Args {
     /// Forgets what is kept and begins anew.
     #[arg(long)]
     reset: bool,
+    /// Keeps credentials in a real Vault, set up as an operator would.
+    #[arg(long, value_enum)]
+    vault: Option<VaultKind>,
+    /// Adds a PostgreSQL server, and a tool that reads it as a user made for one action.
+    #[arg(long, requires = "vault")]
+    pg: bool,
     /// Stops when standard input ends, so that it never outlives its parent.
     #[arg(long, hide = true)]
     exit_with_stdin: bool,
+}
+
+#[derive(ValueEnum, Clone, Copy, Debug)]
+enum VaultKind {
+    /// OpenBao.
+    Openbao,
 }
 
 /// Trust domain of every development plane.
@@ -63,12 +76,21 @@ pub(crate) async fn run(args: Args, app: &App) -> Result<u8, Failure> {
     let ports = ports::choose(&layout, args.port_base)?;
     let accounts = accounts::load_or_make(&layout)?;
     let fresh = configure::pki(&layout)?;
-    configure::write(&layout, &ports, &accounts)?;
+    if args.vault.is_some() {
+        app.output.note("starting the outside servers");
+    }
+    let tools = match args.vault {
+        Some(VaultKind::Openbao) => Some(programs::tools(app.output).await?),
+        None => None,
+    };
+    let outside = outside::Outside::start(&layout, tools.as_deref(), args.pg, &accounts).await?;
+    configure::write(&layout, &ports, &accounts, &outside)?;
 
     let mut stop = supervise::Stop::listen(args.exit_with_stdin)?;
     let mut plane = supervise::Processes::start(&layout, &programs, &ports)?;
+    plane.guard_too(&outside.pids());
     let ready = tokio::select! {
-        ready = bring_up(&layout, &ports, &accounts, fresh, &mut plane, app) => ready,
+        ready = bring_up(&layout, &ports, &accounts, &outside, fresh, &mut plane, app) => ready,
         () = stop.wait() => {
             plane.stop().await;
             return Ok(0);
@@ -85,6 +107,7 @@ pub(crate) async fn run(args: Args, app: &App) -> Result<u8, Failure> {
     announce(&context, &layout, ready_file.is_none(), app);
     let result = plane.watch(context, &files, &mut stop, app).await;
     plane.stop().await;
+    drop(outside);
     for file in &files {
         let _ = std::fs::remove_file(file);
     }
@@ -97,13 +120,15 @@ async fn bring_up(
     layout: &Layout,
     ports: &ports::Ports,
     accounts: &accounts::Accounts,
+    outside: &outside::Outside,
     fresh: bool,
     processes: &mut supervise::Processes,
     app: &App,
 ) -> Result<Context, Failure> {
-    let context = layout.context(ports, processes.pids());
+    let mut context = layout.context(ports, processes.pids());
+    (context.vault, context.pg) = (outside.vault_context(), outside.pg_context());
     processes.healthy(&context, START).await?;
-    seed::seed(layout, &context, accounts, fresh, app).await?;
+    seed::seed(layout, &context, accounts, outside, fresh, app).await?;
     Ok(context)
 }
 

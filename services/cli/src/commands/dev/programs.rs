@@ -48,6 +48,29 @@ pub(crate) async fn find(output: Output) -> Result<Programs, Failure> {
     Ok(programs)
 }
 
+/// The folder in or above which the outside tools are; installed where that can be done.
+pub(crate) async fn tools(output: Output) -> Result<PathBuf, Failure> {
+    let own = std::env::current_exe().map_err(|e| Failure::failed("INTERNAL", format!("own path: {e}")))?;
+    let folder = own.parent().map(Path::to_path_buf).unwrap_or_default();
+    let Some(root) = source_tree(&folder) else { return Ok(own) };
+    if exequatur_dev_servers::OpenBao::is_installed(&root) {
+        return Ok(root);
+    }
+    output.note("installing the outside tools (once)");
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = tokio::process::Command::new(cargo);
+    command.current_dir(&root).args(["xtask", "tools"]).stdin(std::process::Stdio::null());
+    // Data goes to standard output; what is installed is said on standard error.
+    command.stdout(std::process::Stdio::null());
+    match command.status().await {
+        Ok(status) if status.success() => Ok(root),
+        _ => Err(Failure::failed(
+            "UNAVAILABLE",
+            "the outside tools cannot be installed: run `cargo xtask tools`",
+        )),
+    }
+}
+
 /// The workspace whose build folder this is, if it is one: the profile folder lies in one that cargo marks.
 fn source_tree(folder: &Path) -> Option<PathBuf> {
     let target = folder.parent()?;
@@ -59,7 +82,8 @@ fn source_tree(folder: &Path) -> Option<PathBuf> {
 }
 
 /// Crates that no zone links; a change there makes none stale.
-const NOT_IN_ZONES: [&str; 6] = ["definition-file", "demo-providers", "pki", "testkit", "verify", "xtask"];
+const NOT_IN_ZONES: [&str; 7] =
+    ["definition-file", "demo-providers", "dev-servers", "pki", "testkit", "verify", "xtask"];
 
 fn is_stale(name: &str, program: &Path, sources: &Path) -> bool {
     let Ok(built) = program.metadata().and_then(|m| m.modified()) else { return true };
@@ -73,7 +97,15 @@ fn is_stale(name: &str, program: &Path, sources: &Path) -> bool {
         || has_newer(&sources.join("services").join(name), built)
 }
 
+/// Tests are in no program, so cargo does not build one again for their sake.
+fn is_test(path: &Path) -> bool {
+    path.file_stem().is_some_and(|name| name == "tests" || name == "suite")
+}
+
 fn has_newer(path: &Path, than: SystemTime) -> bool {
+    if is_test(path) {
+        return false;
+    }
     let Ok(meta) = path.symlink_metadata() else { return false };
     if !meta.is_dir() {
         return meta.modified().is_ok_and(|at| at > than);

@@ -3,11 +3,15 @@
 use exequatur_clock_client::clock_service_client::ClockServiceClient;
 use exequatur_proto::approval::v1::PutReviewerRequest;
 use exequatur_proto::clock::v1::AcknowledgeClockRequest;
-use exequatur_proto::credential::v1::ListCredentialsRequest;
+use exequatur_proto::credential::v1::{Credential, ListCredentialsRequest};
 use exequatur_reviewer_client::reviewer_service_client::ReviewerServiceClient;
 
+use zeroize::Zeroizing;
+
 use super::accounts::Accounts;
+use super::outside::{ORDERS, Outside};
 use super::{Layout, REVIEWER, configure};
+use crate::commands::credential::Material;
 use crate::commands::{App, credential, policy, tool};
 use crate::connect::{Plane, Zone, request};
 use crate::context::Context;
@@ -18,6 +22,7 @@ pub(crate) async fn seed(
     layout: &Layout,
     context: &Context,
     accounts: &Accounts,
+    outside: &Outside,
     fresh: bool,
     app: &App,
 ) -> Result<(), Failure> {
@@ -35,14 +40,22 @@ pub(crate) async fn seed(
     ReviewerServiceClient::new(plane.channel(Zone::Approval)?)
         .put_reviewer(request(PutReviewerRequest { tenant: plane.tenant.clone(), person }))
         .await?;
-    for name in configure::tool_files() {
+    for name in configure::tool_files(outside) {
         let definition = tool::read(&layout.tenant().join(name))?;
         tool::put(&plane, &definition).await?;
     }
     let known = credentials(&plane).await?;
+    let mut wanted: Vec<(&str, Material)> = Vec::new();
     for (name, value) in accounts.credentials() {
-        if !known.iter().any(|(known, version)| known == name && *version > 0) {
-            credential::put(&plane, name, value.as_bytes(), false).await?;
+        let sealed = || Material::Sealed(Zeroizing::new(value.as_bytes().to_vec()));
+        wanted.push((name, outside.source(name).map_or_else(sealed, Material::Vault)));
+    }
+    wanted.extend(outside.source(ORDERS).map(|source| (ORDERS, Material::Vault(source))));
+    for (name, material) in wanted {
+        let at_vault = matches!(material, Material::Vault(_));
+        let is = |c: &Credential| c.credential == name && c.version > 0 && c.vault.is_some() == at_vault;
+        if !known.iter().any(is) {
+            credential::put(&plane, name, &material, false).await?;
         }
     }
     let rules = policy::read(&layout.tenant().join("rules.yaml"))?;
@@ -50,12 +63,11 @@ pub(crate) async fn seed(
     Ok(())
 }
 
-async fn credentials(plane: &Plane) -> Result<Vec<(String, u64)>, Failure> {
+async fn credentials(plane: &Plane) -> Result<Vec<Credential>, Failure> {
     let mut client = exequatur_catalog_client::catalog_service_client::CatalogServiceClient::new(
         plane.channel(Zone::CredentialVault)?,
     );
     let message =
         ListCredentialsRequest { tenant: plane.tenant.clone(), page_size: 200, page_token: String::new() };
-    let page = client.list_credentials(request(message)).await?.into_inner();
-    Ok(page.credentials.into_iter().map(|c| (c.credential, c.version)).collect())
+    Ok(client.list_credentials(request(message)).await?.into_inner().credentials)
 }

@@ -145,6 +145,13 @@ impl Processes {
         Ok(())
     }
 
+    /// Processes of others that must not outlive this one either.
+    pub(crate) fn guard_too(&mut self, pids: &[u32]) {
+        for pid in pids {
+            self.tell_guard(&format!("+ {pid}\n"));
+        }
+    }
+
     /// The pipe holds far more than all lines of a long life; a guard that is gone is no reason to stop.
     fn tell_guard(&mut self, line: &str) {
         if let Some(input) = &mut self.guard_input {

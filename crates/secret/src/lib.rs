@@ -1,0 +1,28 @@
+//! Bytes that are wiped when dropped and cannot be printed. Knows no key and no place.
+
+use std::fmt;
+
+use zeroize::Zeroizing;
+
+/// An opened secret: wiped when dropped, and it cannot be printed.
+pub struct Secret(Zeroizing<Vec<u8>>);
+
+impl Secret {
+    /// Takes over bytes; the caller's copy is moved, not cloned.
+    #[must_use]
+    pub fn new(bytes: Vec<u8>) -> Self {
+        Self(Zeroizing::new(bytes))
+    }
+
+    /// The bytes, for the one place that puts them into a request.
+    #[must_use]
+    pub fn expose(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(..)")
+    }
+}

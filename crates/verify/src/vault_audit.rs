@@ -1,0 +1,102 @@
+//! Vault's own audit log against the attempts that credential-vault recorded: a zone that asks more often
+//! than it was ordered to is found. Knows no writer code, and of Vault only the form of its audit log.
+
+use std::collections::BTreeMap;
+use std::io::BufRead;
+
+use serde::Deserialize;
+
+use crate::report::{CannotTell, Report};
+
+/// Policy of credential-vault's login (deploy/vault).
+const ASKS: &str = "credential-vault";
+/// Policies of scoped tokens begin with this.
+const SCOPED: &str = "exequatur-scoped-";
+
+/// Reads of one credential.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VaultReads {
+    /// The credential.
+    pub credential: String,
+    /// Reads that Vault answered, wrapped ones and those of scoped tokens.
+    pub read: u64,
+    /// Leases that credential-vault recorded, failed ones included.
+    pub leased: u64,
+}
+
+impl VaultReads {
+    /// More was read than anybody ordered.
+    #[must_use]
+    pub const fn is_excess(&self) -> bool {
+        self.read > self.leased
+    }
+}
+
+#[derive(Deserialize)]
+struct Entry {
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(default)]
+    error: String,
+    #[serde(default)]
+    auth: Auth,
+    #[serde(default)]
+    request: Request,
+}
+
+#[derive(Deserialize, Default)]
+struct Auth {
+    #[serde(default)]
+    policies: Vec<String>,
+}
+
+#[derive(Deserialize, Default)]
+struct Request {
+    #[serde(default)]
+    operation: String,
+    #[serde(default)]
+    path: String,
+}
+
+/// Counts reads of a tenant's credentials; `audit` is the file of Vault's `file` audit device.
+///
+/// # Errors
+/// [`CannotTell`] when the file cannot be read or a line is no entry.
+pub fn vault_reads(
+    audit: impl BufRead,
+    tenant: &str,
+    report: &Report,
+) -> Result<Vec<VaultReads>, CannotTell> {
+    let mut read: BTreeMap<String, u64> = BTreeMap::new();
+    for (number, line) in (1_u64..).zip(audit.lines()) {
+        let line = line.map_err(|e| CannotTell(e.to_string()))?;
+        let entry: Entry = serde_json::from_str(&line)
+            .map_err(|_| CannotTell(format!("line {number} of Vault's audit log cannot be read")))?;
+        let ours = entry.auth.policies.iter().any(|p| p == ASKS || p.starts_with(SCOPED));
+        let answered = entry.kind == "response" && entry.error.is_empty();
+        if !answered || entry.request.operation != "read" || !ours {
+            continue;
+        }
+        if let Some(credential) = credential(&entry.request.path, tenant) {
+            *read.entry(credential.to_owned()).or_default() += 1;
+        }
+    }
+    let mut all: BTreeMap<&str, VaultReads> = BTreeMap::new();
+    let fresh = |credential: &str| VaultReads { credential: credential.to_owned(), read: 0, leased: 0 };
+    for (credential, count) in &read {
+        all.entry(credential).or_insert_with(|| fresh(credential)).read = *count;
+    }
+    for (credential, count) in &report.vault_leases {
+        all.entry(credential).or_insert_with(|| fresh(credential)).leased = *count;
+    }
+    Ok(all.into_values().collect())
+}
+
+/// `{mount}/data/{tenant}/{credential}` or `{mount}/creds/{tenant}--{credential}`.
+fn credential<'a>(path: &'a str, tenant: &str) -> Option<&'a str> {
+    if let Some((_, rest)) = path.split_once("/data/") {
+        return rest.strip_prefix(tenant)?.strip_prefix('/');
+    }
+    let (_, role) = path.split_once("/creds/")?;
+    role.strip_prefix(tenant)?.strip_prefix("--")
+}
