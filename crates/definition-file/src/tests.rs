@@ -254,11 +254,13 @@ fn the_tool_files_of_the_demo_are_right() {
     for entry in std::fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
         let mut text = std::fs::read_to_string(&path).unwrap();
-        for (name, value) in [("HTTP_PORT", "8080"), ("SMTP_PORT", "2525"), ("SMS_ACCOUNT", "AC1")] {
+        let values =
+            [("HTTP_PORT", "8080"), ("SMTP_PORT", "2525"), ("PG_PORT", "5432"), ("SMS_ACCOUNT", "AC1")];
+        for (name, value) in values {
             text = text.replace(&format!("${{{name}}}"), value);
         }
         tools.push(read(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display())).tool().to_owned());
     }
     tools.sort();
-    assert_eq!(tools, ["crm.read", "files.delete", "mail.send", "sms.send"]);
+    assert_eq!(tools, ["crm.read", "db.query", "files.delete", "mail.send", "sms.send"]);
 }
