@@ -2,8 +2,7 @@
 # Sets up Vault or OpenBao for Exequatur. Needs the `bao` or `vault` program (BAO=...), VAULT_ADDR,
 # VAULT_CACERT and an operator's VAULT_TOKEN.
 #   setup.sh                            mounts, policies, roles, as in `steps`
-#   setup.sh scoped TENANT CREDENTIAL   lets scoped tokens read one KV credential
-#   setup.sh scoped-database TENANT CREDENTIAL   the same for a database role
+#   setup.sh scoped ENGINE TENANT CREDENTIAL   lets scoped tokens read one credential of kv2, database or totp
 # CREDENTIAL_VAULT_CIDR and CONNECTOR_CIDR are the addresses that the two zones call from.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -36,13 +35,12 @@ case ${1:-all} in
         *) echo "unknown step $verb" >&2; exit 2 ;;
       esac
     done <steps ;;
-  scoped | scoped-database)
-    TENANT=${2:?tenant} CREDENTIAL=${3:?credential}
-    if ! [[ $TENANT =~ $fits && $CREDENTIAL =~ $fits && $CREDENTIAL =~ [a-z0-9_]$ ]] ||
+  scoped)
+    ENGINE=${2:?engine} TENANT=${3:?tenant} CREDENTIAL=${4:?credential}
+    if ! [[ $ENGINE =~ ^(kv2|database|totp)$ && $TENANT =~ $fits && $CREDENTIAL =~ $fits && $CREDENTIAL =~ [a-z0-9_]$ ]] ||
       [[ $TENANT == *--* || $TENANT == *- ]]; then
-      echo "tenant or credential has no allowed form, see README.md" >&2; exit 2
+      echo "engine, tenant or credential has no allowed form, see README.md" >&2; exit 2
     fi
-    kind=kv2; [[ $1 == scoped ]] || kind=database
-    filled "policies/scoped-$kind.hcl" | "$bao" policy write "exequatur-scoped-$TENANT--$CREDENTIAL" - ;;
-  *) sed -n '2,8p' "$0" >&2; exit 2 ;;
+    filled "policies/scoped-$ENGINE.hcl" | "$bao" policy write "exequatur-scoped-$TENANT--$CREDENTIAL" - ;;
+  *) sed -n '2,7p' "$0" >&2; exit 2 ;;
 esac

@@ -9,76 +9,17 @@
 )]
 
 use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
-use exequatur_testkit::{Scene, eventually};
-use exequatur_vault::Token;
-use exequatur_vault::setup::Operator;
+use exequatur_testkit::eventually;
+use exequatur_vault::{Paths, engine};
 use serde_json::{Value as Json, json};
-use tokio::runtime::Runtime;
 
 const ENDS: [&str; 3] = ["SUCCEEDED", "FAILED", "IN_DOUBT"];
 
-struct World {
-    scene: Scene,
-    runtime: Runtime,
-}
+mod vault_world;
 
-impl World {
-    fn start() -> Self {
-        let scene = Scene::with(&["--vault", "openbao", "--pg"]);
-        Self { scene, runtime: Runtime::new().unwrap() }
-    }
-
-    fn vault(&self) -> Operator {
-        let ready = self.scene.plane.ready();
-        let config = serde_json::from_value(json!({
-            "address": ready.text("/vault/address"), "ca": ready.text("/vault/ca"), "timeout_ms": 20000,
-        }))
-        .unwrap();
-        let token = std::fs::read_to_string(ready.text("/vault/root_token_file")).unwrap();
-        let _inside = self.runtime.enter();
-        Operator::new(config, Some(Token::new(token).unwrap())).unwrap()
-    }
-
-    fn write(&self, path: &str, body: &Json) -> Json {
-        self.runtime.block_on(self.vault().write(path, body)).unwrap()
-    }
-
-    fn seal(&self) {
-        self.write("sys/seal", &json!({}));
-    }
-
-    fn unseal(&self) {
-        let key = std::fs::read_to_string(self.scene.plane.data().join("vault/unseal-key")).unwrap();
-        self.runtime.block_on(self.vault().unseal(&Token::new(key).unwrap())).unwrap();
-    }
-
-    fn dynamic_users(&self) -> String {
-        let dsn = self.scene.plane.ready().text("/pg/dsn");
-        let query = "SELECT count(*) FROM pg_roles WHERE rolname LIKE 'v-%'";
-        let psql = Command::new("psql").args([&dsn, "-X", "-A", "-t", "-c", query]).output().unwrap();
-        assert!(psql.status.success(), "{}", String::from_utf8_lossy(&psql.stderr));
-        String::from_utf8(psql.stdout).unwrap().trim().to_owned()
-    }
-
-    fn audit(&self) -> Vec<Json> {
-        let text = std::fs::read_to_string(self.scene.plane.ready().text("/vault/audit_log")).unwrap();
-        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-    }
-
-    fn role_id(&self) -> String {
-        let path = "auth/approle/role/credential-vault/role-id";
-        let answer = self.runtime.block_on(self.vault().read(path)).unwrap();
-        answer["data"]["role_id"].as_str().unwrap().to_owned()
-    }
-
-    fn doctor(&self) -> (i32, Json) {
-        let said = self.scene.plane.cli(&["doctor"]);
-        (said.code, said.json)
-    }
-}
+use vault_world::World;
 
 fn secrets(accounts: &Path) -> Vec<String> {
     let accounts: Json = serde_json::from_slice(&std::fs::read(accounts).unwrap()).unwrap();
@@ -171,7 +112,7 @@ fn counted(world: &World) {
         "auth": {"method": "approle", "role_id": world.role_id(), "secret_id_file": secret_id},
     });
     let stolen = async {
-        let path = exequatur_vault::kv2_path("secret", "demo", "crm-token").unwrap();
+        let path = Paths::default().of(engine("kv2").unwrap(), "demo", "crm-token").unwrap();
         let client = exequatur_vault::Client::new(serde_json::from_value(config).unwrap()).unwrap();
         client.read_wrapped(&path, None, 30).await.unwrap();
     };

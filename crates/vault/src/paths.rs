@@ -4,7 +4,8 @@
 //! | engine | path |
 //! | --- | --- |
 //! | KV v2 | `{mount}/data/{tenant}/{credential}` |
-//! | database and other dynamic engines | `{mount}/creds/{tenant}--{credential}` |
+//! | database | `{mount}/creds/{tenant}--{credential}` |
+//! | TOTP | `{mount}/code/{tenant}--{credential}` |
 //! | policy of a scoped token | `exequatur-scoped-{tenant}--{credential}` |
 //!
 //! Names are `[a-z0-9][a-z0-9._-]{0,62}`; a mount is one to four such names with `/` between. Role and
@@ -14,59 +15,85 @@
 
 use std::fmt;
 
-use crate::{Error, Kind};
+use serde::Deserialize;
 
-/// A path below `/v1/`, made by [`kv2_path`] or [`database_path`] only.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct SecretPath(String);
+use crate::{Engine, Error, Kind};
+
+/// Where in Vault things are. credential-vault and connector hold the same.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Paths {
+    /// Mount of the key/value engine, version 2.
+    pub kv2: String,
+    /// Mount of the database engine.
+    pub database: String,
+    /// Mount of the engine for one-time passcodes.
+    pub totp: String,
+    /// Token role that scoped tokens are minted by; of no use to the connector.
+    pub scoped_role: String,
+}
+
+impl Default for Paths {
+    fn default() -> Self {
+        Self {
+            kv2: "secret".to_owned(),
+            database: "database".to_owned(),
+            totp: "totp".to_owned(),
+            scoped_role: "exequatur-scoped".to_owned(),
+        }
+    }
+}
+
+impl Paths {
+    /// The path of a credential in an engine.
+    ///
+    /// # Errors
+    /// `BadName` when a part is not of the allowed form, or the pair could be read as another pair.
+    pub fn of(
+        &self,
+        engine: &'static dyn Engine,
+        tenant: &str,
+        credential: &str,
+    ) -> Result<SecretPath, Error> {
+        let mount = engine.mount(self);
+        if !is_mount(mount) {
+            return Err(Error::new(Kind::BadName, "path"));
+        }
+        Ok(SecretPath { text: format!("{mount}/{}", engine.path(tenant, credential)?), engine })
+    }
+}
+
+/// A path below `/v1/` and the engine that answers there, made by [`Paths::of`] only.
+#[derive(Debug, Clone)]
+pub struct SecretPath {
+    text: String,
+    pub(crate) engine: &'static dyn Engine,
+}
 
 impl SecretPath {
     /// Without leading `/`, as Vault writes it in a wrapping token's creation path.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.text
     }
 }
 
 impl fmt::Display for SecretPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-/// `{mount}/data/{tenant}/{credential}`.
-///
-/// # Errors
-/// `BadName` when a part is not of the allowed form.
-pub fn kv2_path(mount: &str, tenant: &str, credential: &str) -> Result<SecretPath, Error> {
-    if is_mount(mount) && is_name(tenant) && is_name(credential) {
-        Ok(SecretPath(format!("{mount}/data/{tenant}/{credential}")))
-    } else {
-        Err(Error::new(Kind::BadName, "path"))
-    }
-}
-
-/// `{mount}/creds/{tenant}--{credential}`.
-///
-/// # Errors
-/// `BadName` when a part is not of the allowed form, or the pair could be read as another pair.
-pub fn database_path(mount: &str, tenant: &str, credential: &str) -> Result<SecretPath, Error> {
-    if is_mount(mount) {
-        Ok(SecretPath(format!("{mount}/creds/{}", joined(tenant, credential)?)))
-    } else {
-        Err(Error::new(Kind::BadName, "path"))
+        f.write_str(&self.text)
     }
 }
 
 /// `exequatur-scoped-{tenant}--{credential}`: the policy that lets a scoped token read one path.
 ///
 /// # Errors
-/// `BadName` as [`database_path`].
+/// `BadName` as [`Paths::of`].
 pub fn scoped_policy(tenant: &str, credential: &str) -> Result<String, Error> {
     Ok(format!("exequatur-scoped-{}", joined(tenant, credential)?))
 }
 
-fn joined(tenant: &str, credential: &str) -> Result<String, Error> {
+/// `{tenant}--{credential}`, for names without `/`.
+pub(crate) fn joined(tenant: &str, credential: &str) -> Result<String, Error> {
     let ends_well = credential.ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
     if is_name(tenant) && is_name(credential) && !tenant.contains("--") && !tenant.ends_with('-') && ends_well
     {
@@ -95,18 +122,24 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "tests may stop at once")]
 
     use super::*;
+    use crate::engine;
+
+    fn path(word: &str, mount: &str, tenant: &str, credential: &str) -> Result<String, Error> {
+        let mount = mount.to_owned();
+        let paths = Paths { kv2: mount.clone(), database: mount.clone(), totp: mount, ..Paths::default() };
+        paths.of(engine(word).unwrap(), tenant, credential).map(|path| path.to_string())
+    }
 
     #[test]
     fn paths_have_one_fixed_form() {
-        assert_eq!(
-            kv2_path("secret", "t-green", "crm.read").unwrap().as_str(),
-            "secret/data/t-green/crm.read"
-        );
-        assert_eq!(kv2_path("a/kv", "t", "a--b-").unwrap().as_str(), "a/kv/data/t/a--b-");
-        assert_eq!(
-            database_path("database", "t", "db.query").unwrap().as_str(),
-            "database/creds/t--db.query"
-        );
+        for (word, mount, tenant, credential, expected) in [
+            ("kv2", "secret", "t-green", "crm.read", "secret/data/t-green/crm.read"),
+            ("kv2", "a/kv", "t", "a--b-", "a/kv/data/t/a--b-"),
+            ("database", "database", "t", "db.query", "database/creds/t--db.query"),
+            ("totp", "totp", "t", "bank", "totp/code/t--bank"),
+        ] {
+            assert_eq!(path(word, mount, tenant, credential).unwrap(), expected);
+        }
         assert_eq!(scoped_policy("t-green", "sms.send").unwrap(), "exequatur-scoped-t-green--sms.send");
     }
 
@@ -116,23 +149,24 @@ mod tests {
         let bad =
             ["", ".", "..", "a..b", "a/../b", "/a", "a/", "A", "-a", "a b", "a%2f", "a?x", "a#", "é", &long];
         for bad in bad {
-            assert!(kv2_path("secret", bad, "c").is_err(), "{bad}");
-            assert!(kv2_path("secret", "t", bad).is_err(), "{bad}");
-            assert!(kv2_path(bad, "t", "c").is_err() || bad == "a/b", "{bad}");
-            assert!(
-                database_path("database", bad, "c").is_err() && scoped_policy("t", bad).is_err(),
-                "{bad}"
-            );
+            for word in crate::engine_words() {
+                assert!(path(word, "mount", bad, "c").is_err(), "{word} {bad}");
+                assert!(path(word, "mount", "t", bad).is_err(), "{word} {bad}");
+                assert!(path(word, bad, "t", "c").is_err(), "{word} {bad}");
+            }
+            assert!(scoped_policy("t", bad).is_err(), "{bad}");
         }
-        assert!(kv2_path("a/b/c/d/e", "t", "c").is_err());
+        assert!(path("kv2", "a/b/c/d/e", "t", "c").is_err());
     }
 
     #[test]
     fn no_two_pairs_share_a_role() {
-        // `a--b` + `c` would be `a` + `b--c`.
-        assert!(database_path("d", "a--b", "c").is_err());
-        assert!(database_path("d", "a-", "b").is_err());
-        assert!(database_path("d", "a", "b--c").is_ok());
-        assert!(database_path("d", "a", "b-").is_err() && database_path("d", "a", "b.").is_err());
+        for word in ["database", "totp"] {
+            // `a--b` + `c` would be `a` + `b--c`.
+            assert!(path(word, "d", "a--b", "c").is_err());
+            assert!(path(word, "d", "a-", "b").is_err());
+            assert!(path(word, "d", "a", "b--c").is_ok());
+            assert!(path(word, "d", "a", "b-").is_err() && path(word, "d", "a", "b.").is_err());
+        }
     }
 }

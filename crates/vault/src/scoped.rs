@@ -3,7 +3,7 @@
 
 use crate::call::Call;
 use crate::paths::is_name;
-use crate::{Client, DatabaseCreds, Error, Kind, Kv2Field, SecretPath, Token, endpoints};
+use crate::{Client, Error, Kind, Opened, SecretPath, Token, endpoints};
 
 /// Lives are whole steps of so many seconds, since Vault's policy can only list the allowed ones.
 pub const SCOPED_TTL_STEP_S: u32 = 10;
@@ -55,35 +55,23 @@ impl Client {
         }
     }
 
-    /// Reads one field of a KV v2 secret with a given token; `version` pins a version.
+    /// Reads a credential with a given token; `version` and `field` are for engines that have them. The
+    /// lease of a dynamic secret cannot outlive the token.
     ///
     /// # Errors
     /// `Refused` when the token does not allow it, from this address, or any more; `NotFound` also for a
-    /// deleted version; `MissingField`, `TooLarge` (over 64 KiB), `Malformed`.
-    pub async fn read_kv2_with(
+    /// deleted version; `ServerError` when the engine cannot reach its third party; `NotFound` or
+    /// `BadRequest` when there is no such role; `MissingField`, `TooLarge` (over 64 KiB), `Malformed`.
+    pub async fn read_with(
         &self,
         token: &Token,
         path: &SecretPath,
         version: Option<u64>,
         field: &str,
-    ) -> Result<Kv2Field, Error> {
-        let call = Call::new("read-scoped", self.sessions.by());
+    ) -> Result<Opened, Error> {
+        let call = Call::new("read-scoped", self.sessions.by()).engine();
         let read = endpoints::Read { path: path.as_str().to_owned(), version };
-        self.sessions.link().send(&call, &read, Some(token)).await?.kv2(field)
-    }
-
-    /// Makes a dynamic user with a given token. Its lease cannot outlive the token.
-    ///
-    /// # Errors
-    /// `Refused` as [`Client::read_kv2_with`]; `ServerError` when the engine cannot reach its database;
-    /// `NotFound` or `BadRequest` when there is no such role.
-    pub async fn database_creds_with(
-        &self,
-        token: &Token,
-        path: &SecretPath,
-    ) -> Result<DatabaseCreds, Error> {
-        let call = Call::new("creds-scoped", self.sessions.by()).engine();
-        let read = endpoints::Read { path: path.as_str().to_owned(), version: None };
-        self.sessions.link().send(&call, &read, Some(token)).await?.database()
+        let answer = self.sessions.link().send(&call, &read, Some(token)).await?;
+        path.engine.open(&answer, field)
     }
 }

@@ -4,9 +4,8 @@
 use serde::Deserialize;
 use vaultrs::api::sys::requests::WrappingLookupRequest;
 
-use crate::answer::Answer;
 use crate::call::Call;
-use crate::{Client, DatabaseCreds, Error, Kind, Kv2Field, SecretPath, Token, endpoints};
+use crate::{Client, Error, Kind, Opened, SecretPath, Token, endpoints};
 
 /// A wrapping token's longest life, in seconds; the shipped policy refuses more.
 pub const MAX_WRAP_TTL_S: u32 = 60;
@@ -73,46 +72,26 @@ impl Client {
         self.lookup(Call::new("lookup-wrapped", self.sessions.by()), token).await
     }
 
-    /// Opens a wrapped read of KV v2 once and takes one field (see [`crate::Kv2Field`]; a field whose name
-    /// ends with `_base64` is decoded). Needs no login.
+    /// Opens a wrapped read once; `field` is for engines that have fields. Needs no login.
     ///
     /// # Errors
     /// `PathMismatch`: the token is of another path and was not opened. `WrappingTokenUsed`: somebody
     /// else opened it, or it expired; raise an alarm. `NotFound`: the version is deleted.
     /// `MissingField`, `TooLarge` (over 64 KiB), `Malformed`.
-    pub async fn unwrap_kv2(
-        &self,
-        token: &Token,
-        expected: &SecretPath,
-        field: &str,
-    ) -> Result<Kv2Field, Error> {
-        self.unwrap(token, expected).await?.kv2(field)
-    }
-
-    /// Opens a wrapped read of a database role once. Needs no login.
-    ///
-    /// # Errors
-    /// As [`Client::unwrap_kv2`].
-    pub async fn unwrap_database(
-        &self,
-        token: &Token,
-        expected: &SecretPath,
-    ) -> Result<DatabaseCreds, Error> {
-        self.unwrap(token, expected).await?.database()
-    }
-
-    async fn lookup(&self, call: Call, token: &Token) -> Result<WrappingState, Error> {
-        let request = WrappingLookupRequest { token: token.expose().to_owned() };
-        self.sessions.link().send(&call, &request, None).await.map_err(spent)?.data()
-    }
-
-    async fn unwrap(&self, token: &Token, expected: &SecretPath) -> Result<Answer, Error> {
+    pub async fn unwrap(&self, token: &Token, expected: &SecretPath, field: &str) -> Result<Opened, Error> {
         let call = Call::new("unwrap", self.sessions.by());
         let state = self.lookup(call.named("lookup-wrapped"), token).await?;
         if state.creation_path != expected.as_str() {
             return Err(Error::new(Kind::PathMismatch, call.name));
         }
-        self.sessions.link().send(&call, &endpoints::Unwrap {}, Some(token)).await.map_err(spent)
+        let answer =
+            self.sessions.link().send(&call, &endpoints::Unwrap {}, Some(token)).await.map_err(spent)?;
+        expected.engine.open(&answer, field)
+    }
+
+    async fn lookup(&self, call: Call, token: &Token) -> Result<WrappingState, Error> {
+        let request = WrappingLookupRequest { token: token.expose().to_owned() };
+        self.sessions.link().send(&call, &request, None).await.map_err(spent)?.data()
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use bao::{Bao, bare_config, root};
 use exequatur_vault::setup::Operator;
 use exequatur_vault::{
-    Auth, Client, Config, Health, Kind, MAX_SECRET_BYTES, Token, database_path, kv2_path, scoped_policy,
+    Auth, Client, Config, Health, Kind, MAX_SECRET_BYTES, Paths, SecretPath, Token, engine, scoped_policy,
 };
 use serde_json::json;
 
@@ -20,12 +20,16 @@ fn kind<T>(result: Result<T, exequatur_vault::Error>) -> Kind {
     }
 }
 
+fn path_of(word: &str, tenant: &str, credential: &str) -> SecretPath {
+    Paths::default().of(engine(word).unwrap(), tenant, credential).unwrap()
+}
+
 #[tokio::test]
 async fn wrapped_hand_over() {
     let bao = Bao::start().await;
-    let path = kv2_path("secret", "t-green", "crm.read").unwrap();
-    let other = kv2_path("secret", "t-green", "sms.send").unwrap();
-    let gone = kv2_path("secret", "t-green", "gone").unwrap();
+    let path = path_of("kv2", "t-green", "crm.read");
+    let other = path_of("kv2", "t-green", "sms.send");
+    let gone = path_of("kv2", "t-green", "gone");
     bao.put(path.as_str(), json!({"value": "v-one"})).await;
     bao.put(path.as_str(), json!({"value": "v-two", "key_base64": "AP8="})).await;
     bao.put(other.as_str(), json!({"value": "other"})).await;
@@ -39,55 +43,55 @@ async fn wrapped_hand_over() {
     assert_eq!((wrapped.creation_path.as_str(), wrapped.ttl_s), (path.as_str(), 30));
     let state = connector.lookup_wrapped(&wrapped.token).await.unwrap();
     assert_eq!((state.creation_path.as_str(), state.ttl_s), (path.as_str(), 30));
-    let opened = connector.unwrap_kv2(&wrapped.token, &path, "value").await.unwrap();
-    assert_eq!((opened.value.expose(), opened.version), (b"v-two".as_slice(), 2));
-    assert_eq!(kind(connector.unwrap_kv2(&wrapped.token, &path, "value").await), Kind::WrappingTokenUsed);
+    let opened = connector.unwrap(&wrapped.token, &path, "value").await.unwrap();
+    assert_eq!((opened.secret.expose(), opened.version), (b"v-two".as_slice(), 2));
+    assert_eq!(kind(connector.unwrap(&wrapped.token, &path, "value").await), Kind::WrappingTokenUsed);
     assert_eq!(kind(connector.lookup_wrapped(&wrapped.token).await), Kind::WrappingTokenUsed);
 
     // A pinned version, a binary field, a missing one.
     let pinned = vault.read_wrapped(&path, Some(1), 30).await.unwrap();
-    let opened = connector.unwrap_kv2(&pinned.token, &path, "value").await.unwrap();
-    assert_eq!((opened.value.expose(), opened.version), (b"v-one".as_slice(), 1));
+    let opened = connector.unwrap(&pinned.token, &path, "value").await.unwrap();
+    assert_eq!((opened.secret.expose(), opened.version), (b"v-one".as_slice(), 1));
     let binary = vault.read_wrapped(&path, None, 30).await.unwrap();
-    let opened = connector.unwrap_kv2(&binary.token, &path, "key_base64").await.unwrap();
-    assert_eq!(opened.value.expose(), [0, 255]);
+    let opened = connector.unwrap(&binary.token, &path, "key_base64").await.unwrap();
+    assert_eq!(opened.secret.expose(), [0, 255]);
     let missing = vault.read_wrapped(&path, None, 30).await.unwrap();
-    assert_eq!(kind(connector.unwrap_kv2(&missing.token, &path, "absent").await), Kind::MissingField);
+    assert_eq!(kind(connector.unwrap(&missing.token, &path, "absent").await), Kind::MissingField);
 
     // Another path's token is not opened; it still works where it belongs.
     let swapped = vault.read_wrapped(&other, None, 30).await.unwrap();
-    assert_eq!(kind(connector.unwrap_kv2(&swapped.token, &path, "value").await), Kind::PathMismatch);
-    let opened = connector.unwrap_kv2(&swapped.token, &other, "value").await.unwrap();
-    assert_eq!(opened.value.expose(), b"other");
+    assert_eq!(kind(connector.unwrap(&swapped.token, &path, "value").await), Kind::PathMismatch);
+    let opened = connector.unwrap(&swapped.token, &other, "value").await.unwrap();
+    assert_eq!(opened.secret.expose(), b"other");
 
     // Not there, in three ways.
-    let nothing = kv2_path("secret", "t-green", "never").unwrap();
+    let nothing = path_of("kv2", "t-green", "never");
     assert_eq!(kind(vault.read_wrapped(&nothing, None, 30).await), Kind::NotFound);
     assert_eq!(kind(vault.read_wrapped(&path, Some(99), 30).await), Kind::NotFound);
     let deleted = vault.read_wrapped(&gone, None, 30).await.unwrap();
-    assert_eq!(kind(connector.unwrap_kv2(&deleted.token, &gone, "value").await), Kind::NotFound);
+    assert_eq!(kind(connector.unwrap(&deleted.token, &gone, "value").await), Kind::NotFound);
 
     // Taken back before it was opened; an expired one; one made up.
     let revoked = vault.read_wrapped(&path, None, 30).await.unwrap();
     vault.revoke_accessor(&revoked.accessor).await.unwrap();
     vault.revoke_accessor(&revoked.accessor).await.unwrap();
-    assert_eq!(kind(connector.unwrap_kv2(&revoked.token, &path, "value").await), Kind::WrappingTokenUsed);
+    assert_eq!(kind(connector.unwrap(&revoked.token, &path, "value").await), Kind::WrappingTokenUsed);
     let expired = vault.read_wrapped(&path, None, 1).await.unwrap();
     tokio::time::sleep(Duration::from_millis(1_500)).await;
-    assert_eq!(kind(connector.unwrap_kv2(&expired.token, &path, "value").await), Kind::WrappingTokenUsed);
+    assert_eq!(kind(connector.unwrap(&expired.token, &path, "value").await), Kind::WrappingTokenUsed);
     let invented = Token::new("s.invented".to_owned()).unwrap();
     assert_eq!(kind(connector.lookup_wrapped(&invented).await), Kind::WrappingTokenUsed);
 
     // Larger than a secret may be.
     bao.put(other.as_str(), json!({"value": "x".repeat(MAX_SECRET_BYTES + 1)})).await;
     let large = vault.read_wrapped(&other, None, 30).await.unwrap();
-    assert_eq!(kind(connector.unwrap_kv2(&large.token, &other, "value").await), Kind::TooLarge);
+    assert_eq!(kind(connector.unwrap(&large.token, &other, "value").await), Kind::TooLarge);
 }
 
 #[tokio::test]
 async fn the_policy_itself_refuses_an_unwrapped_read() {
     let bao = Bao::start().await;
-    let path = kv2_path("secret", "t-green", "crm.read").unwrap();
+    let path = path_of("kv2", "t-green", "crm.read");
     bao.put(path.as_str(), json!({"value": "v"})).await;
     let vault = bao.zone("credential-vault").await;
     vault.read_wrapped(&path, None, 30).await.unwrap();
@@ -95,7 +99,7 @@ async fn the_policy_itself_refuses_an_unwrapped_read() {
 
     // Its very token, used without our client's manners.
     let token = bao.login("credential-vault").await;
-    assert_eq!(kind(vault.read_kv2_with(&token, &path, None, "value").await), Kind::Refused);
+    assert_eq!(kind(vault.read_with(&token, &path, None, "value").await), Kind::Refused);
     for (ttl, works) in [("30s", true), ("60s", true), ("61s", false), ("300s", false)] {
         assert_eq!(bao.wrapped_by(&token, path.as_str(), ttl).await == 200, works, "{ttl}");
     }
@@ -111,8 +115,8 @@ async fn the_policy_itself_refuses_an_unwrapped_read() {
 #[tokio::test]
 async fn scoped_hand_over() {
     let bao = Bao::start().await;
-    let path = kv2_path("secret", "t-green", "sms.send").unwrap();
-    let other = kv2_path("secret", "t-green", "crm.read").unwrap();
+    let path = path_of("kv2", "t-green", "sms.send");
+    let other = path_of("kv2", "t-green", "crm.read");
     bao.put(path.as_str(), json!({"value": "sms"})).await;
     bao.put(other.as_str(), json!({"value": "crm"})).await;
     let policy = scoped_policy("t-green", "sms.send").unwrap();
@@ -124,14 +128,14 @@ async fn scoped_hand_over() {
     let scoped = vault.mint_scoped("exequatur-scoped", &policy, 31).await.unwrap();
     assert_eq!(scoped.ttl_s, 40);
     // From credential-vault's own address Vault refuses it; from the connector's it reads one path.
-    assert_eq!(kind(vault.read_kv2_with(&scoped.token, &path, None, "value").await), Kind::Refused);
+    assert_eq!(kind(vault.read_with(&scoped.token, &path, None, "value").await), Kind::Refused);
     let connector = bao.from("127.0.0.2");
-    let read = connector.read_kv2_with(&scoped.token, &path, Some(1), "value").await.unwrap();
-    assert_eq!((read.value.expose(), read.version), (b"sms".as_slice(), 1));
-    assert_eq!(kind(connector.read_kv2_with(&scoped.token, &path, None, "absent").await), Kind::MissingField);
-    assert_eq!(kind(connector.read_kv2_with(&scoped.token, &other, None, "value").await), Kind::Refused);
+    let read = connector.read_with(&scoped.token, &path, Some(1), "value").await.unwrap();
+    assert_eq!((read.secret.expose(), read.version), (b"sms".as_slice(), 1));
+    assert_eq!(kind(connector.read_with(&scoped.token, &path, None, "absent").await), Kind::MissingField);
+    assert_eq!(kind(connector.read_with(&scoped.token, &other, None, "value").await), Kind::Refused);
     bao.operator.delete(path.as_str()).await.unwrap();
-    assert_eq!(kind(connector.read_kv2_with(&scoped.token, &path, None, "value").await), Kind::NotFound);
+    assert_eq!(kind(connector.read_with(&scoped.token, &path, None, "value").await), Kind::NotFound);
 
     // Every life that the client asks for is allowed, no other is, and no foreign policy.
     for ttl_s in [1, 40, 125, 330] {
@@ -161,7 +165,7 @@ async fn scoped_hand_over() {
 #[tokio::test]
 async fn states_of_the_server_are_told_from_refusals() {
     let bao = Bao::start().await;
-    let path = kv2_path("secret", "t", "probe").unwrap();
+    let path = path_of("kv2", "t", "probe");
     let vault = bao.zone("credential-vault").await;
     assert_eq!(vault.health().await.unwrap(), Health::Active);
     vault.read_wrapped(&path, None, 30).await.unwrap();
@@ -169,17 +173,14 @@ async fn states_of_the_server_are_told_from_refusals() {
     // Wrong namespace, wrong secret id.
     let lost = Client::new(Config { namespace: Some("nope".into()), ..bao.config() }).unwrap();
     let invented = Token::new("s.invented".to_owned()).unwrap();
-    assert_eq!(kind(lost.read_kv2_with(&invented, &path, None, "value").await), Kind::NotFound);
+    assert_eq!(kind(lost.read_with(&invented, &path, None, "value").await), Kind::NotFound);
     assert_eq!(kind(lost.read_wrapped(&path, None, 30).await), Kind::NoLogin);
     let file = bao.folder.path().join("credential-vault.secret-id");
     std::fs::write(&file, "wrong").unwrap();
     let auth = bao.approle("credential-vault").await;
     let locked_out = Client::new(Config { auth: Some(auth), ..bao.config() }).unwrap();
     assert_eq!(kind(locked_out.read_wrapped(&path, None, 30).await), Kind::LoginRefused);
-    assert_eq!(
-        kind(bao.from("127.0.0.1").read_kv2_with(&invented, &path, None, "value").await),
-        Kind::Refused
-    );
+    assert_eq!(kind(bao.from("127.0.0.1").read_with(&invented, &path, None, "value").await), Kind::Refused);
 
     // A CA that is not Vault's.
     let foreign = tempfile::tempdir().unwrap();
@@ -213,7 +214,7 @@ async fn an_uninitialized_server_says_so() {
 #[tokio::test]
 async fn a_dead_login_is_replaced_once_and_renewed_in_time() {
     let bao = Bao::start().await;
-    let path = kv2_path("secret", "t", "probe").unwrap();
+    let path = path_of("kv2", "t", "probe");
     let vault = bao.zone("credential-vault").await;
     vault.read_wrapped(&path, None, 30).await.unwrap();
     let first = vault.login_accessor().await.unwrap();
@@ -232,7 +233,10 @@ async fn a_dead_login_is_replaced_once_and_renewed_in_time() {
     assert_eq!(bao.logins().await, 1, "eight callers, one new login");
 
     // A real refusal leads to no login.
-    let forbidden = database_path("forbidden", "t", "c").unwrap();
+    let forbidden = {
+        let paths = Paths { database: "forbidden".to_owned(), ..Paths::default() };
+        paths.of(engine("database").unwrap(), "t", "c").unwrap()
+    };
     assert_eq!(kind(vault.read_wrapped(&forbidden, None, 30).await), Kind::Refused);
     assert_eq!(vault.login_accessor().await.unwrap(), second);
 
@@ -249,7 +253,7 @@ async fn a_dead_login_is_replaced_once_and_renewed_in_time() {
 #[tokio::test]
 async fn a_certificate_logs_in_under_the_role_asked_for_only() {
     let bao = Bao::start().await;
-    let path = kv2_path("secret", "t", "probe").unwrap();
+    let path = path_of("kv2", "t", "probe");
     bao.ca.client(bao.folder.path(), "vaulter");
     let ca = std::fs::read_to_string(bao.folder.path().join("ca.crt")).unwrap();
     for (role, uri) in [("zones", "spiffe://test/zone/*"), ("others", "spiffe://test/svc/*")] {
@@ -284,7 +288,7 @@ async fn leases_that_are_gone() {
     for bad in ["", "a b", "a\nb"] {
         assert_eq!(kind(vault.revoke_lease(bad).await), Kind::BadName);
     }
-    let path = database_path("database", "t", "db").unwrap();
+    let path = path_of("database", "t", "db");
     let error = vault.read_wrapped(&path, None, 30).await.unwrap_err();
     assert!(matches!(error.kind(), Kind::BadRequest | Kind::NotFound | Kind::ServerError), "{error}");
     assert!(!bao.log().contains("panic"));

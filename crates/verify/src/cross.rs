@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use exequatur_canonical::Digest;
-use exequatur_proto::ledger::v1::Receipt;
+use exequatur_proto::ledger::v1::{LeaseEvent, Receipt};
 use exequatur_proto::statement::v1::{
     Decision, DecisionKind, Envelope, ItemVerdict, Outcome, Reservation, Warrant,
 };
@@ -54,8 +54,7 @@ impl Cross<'_> {
         self.approval()?;
         self.connector()?;
         self.governance()?;
-        self.vault();
-        Ok(())
+        self.vault()
     }
 
     fn read<S: Statement>(&self, bytes: &[u8], issuer: &str, at: i64) -> Result<(S, Vec<u8>), String> {
@@ -314,18 +313,34 @@ impl Cross<'_> {
         }
     }
 
-    /// Leases that have not ended yet.
-    fn vault(&mut self) {
-        let of = |events: &[&str]| -> HashSet<&str> {
-            self.facts
-                .leases
-                .iter()
-                .filter(|l| events.contains(&l.what.event.as_str()))
-                .map(|l| l.what.lease.as_str())
-                .collect()
-        };
-        let (granted, ended) = (of(&["granted"]), of(&["returned", "failed", "expired"]));
-        self.open += granted.difference(&ended).count();
+    /// Counts leases that have not ended yet. What is reused was handed over before, for the same version of
+    /// the same credential, and has not ended.
+    fn vault(&mut self) -> Result<(), Fault> {
+        let mut going: HashMap<&str, &LeaseEvent> = HashMap::new();
+        let mut open: HashMap<&str, &LeaseEvent> = HashMap::new();
+        for Placed { record, what, .. } in &self.facts.leases {
+            match what.event.as_str() {
+                "granted" => {
+                    let of = &what.reuse_of;
+                    let same = |held: &&LeaseEvent| {
+                        held.credential == what.credential && held.version == what.version
+                    };
+                    if !of.is_empty() && !open.get(of.as_str()).is_some_and(same) {
+                        let text = "a lease reuses a secret that is not open under the lease which it names";
+                        return Err(Fault::at("credential-vault", *record, text));
+                    }
+                    going.insert(&what.lease, what);
+                }
+                "handed_over" => drop(open.insert(&what.lease, what)),
+                "returned" | "failed" | "expired" => {
+                    open.remove(what.lease.as_str());
+                    going.remove(what.lease.as_str());
+                }
+                _ => {}
+            }
+        }
+        self.open += going.len();
+        Ok(())
     }
 }
 

@@ -92,11 +92,11 @@ pub fn vault_reads(
     Ok(all.into_values().collect())
 }
 
-/// `{mount}/data/{tenant}/{credential}` or `{mount}/creds/{tenant}--{credential}`.
+/// `{mount}/data/{tenant}/{credential}`, `{mount}/creds/{tenant}--{credential}` or the same below `/code/`.
 fn credential<'a>(path: &'a str, tenant: &str) -> Option<&'a str> {
     if let Some((_, rest)) = path.split_once("/data/") {
         return rest.strip_prefix(tenant)?.strip_prefix('/');
     }
-    let (_, role) = path.split_once("/creds/")?;
+    let (_, role) = path.split_once("/creds/").or_else(|| path.split_once("/code/"))?;
     role.strip_prefix(tenant)?.strip_prefix("--")
 }

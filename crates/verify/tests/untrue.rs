@@ -6,7 +6,7 @@ mod common;
 
 use common::{EXPORTED, NOW, Story, ZONES};
 use exequatur_proto::ledger::v1::log_entry::Body;
-use exequatur_proto::ledger::v1::{PlanProposed, Receipt, Transition};
+use exequatur_proto::ledger::v1::{LeaseEvent, PlanProposed, Receipt, Transition};
 
 fn moves(story: &mut Story, zone: &'static str, change: impl Fn(&mut Transition)) {
     for (_, body) in story.of(zone) {
@@ -209,6 +209,38 @@ fn receipts_and_leases_have_their_partners() {
         "the connector has no record of the receipt's outcome",
     );
     assert_eq!(place, ("governance".to_owned(), 4));
+}
+
+/// Puts a lease before the story's own, which then reuses it.
+fn reusing(story: &mut Story, version: u64, events: &[&str]) {
+    let vault = story.of("credential-vault");
+    let (at, body) = &mut vault[0];
+    let Body::Lease(own) = body else { panic!("no lease") };
+    own.reuse_of = "held".into();
+    let (at, own) = (*at, own.clone());
+    let event = |event: &&str| {
+        let lease = "held".into();
+        let before =
+            LeaseEvent { event: (*event).into(), lease, version, reuse_of: String::new(), ..own.clone() };
+        (at, Body::Lease(before))
+    };
+    vault.splice(0..0, events.iter().map(event));
+}
+
+#[test]
+fn only_an_open_secret_is_reused() {
+    let what = "not open under the lease";
+    let held = ["granted", "handed_over", "kept"];
+    let (zone, record) = found(|story| reusing(story, 0, &[]), what);
+    assert_eq!((zone.as_str(), record), ("credential-vault", 0));
+    found(|story| reusing(story, 0, &["granted", "failed"]), what);
+    found(|story| reusing(story, 0, &[held.as_slice(), &["returned"]].concat()), what);
+    found(|story| reusing(story, 0, &[held.as_slice(), &["expired"]].concat()), what);
+    found(|story| reusing(story, 7, &held), what);
+    let mut story = Story::new();
+    reusing(&mut story, 0, &held);
+    let report = story.export().verify().unwrap();
+    assert_eq!((report.valid, report.open), (true, 1), "{:?}", report.first_fault);
 }
 
 #[test]

@@ -10,6 +10,11 @@ path "database/creds/*" {
   min_wrapping_ttl = "1s"
   max_wrapping_ttl = "60s"
 }
+path "totp/code/*" {
+  capabilities     = ["read"]
+  min_wrapping_ttl = "1s"
+  max_wrapping_ttl = "60s"
+}
 
 # Scoped hand-over: a token role cannot bound the life of a batch token, so the list below does.
 path "auth/token/create/exequatur-scoped" {

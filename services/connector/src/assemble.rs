@@ -19,7 +19,7 @@ use exequatur_vault::Client;
 use tokio::sync::Notify;
 
 use crate::api::Execution;
-use crate::app::{App, Opening, Zones};
+use crate::app::{App, Held, Opening, Zones};
 use crate::config::Config;
 use crate::store::{JournalStore as _, MIGRATIONS, Sqlite};
 
@@ -102,6 +102,7 @@ fn app(zone: &mut Zone<Config>, store: Store, ledger: Ledger) -> Result<App, Fai
         trust: zone.trust.clone(),
         outcome_key: zone.keys.get(Purpose::Outcome)?,
         opening: Opening { key: opening_key, vault: vault_client, paths: zone.config.vault_paths.clone() },
+        held: Held::default(),
         egress: Egress::new(guard, &zone.config.egress.extra_roots)?,
         approval: ReservationServiceClient::new(approval),
         vault: LeaseServiceClient::new(vault),

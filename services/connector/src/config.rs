@@ -16,7 +16,7 @@ pub struct Config {
     pub vault: Option<exequatur_vault::Config>,
     /// Where in it; as credential-vault has it.
     #[serde(default)]
-    pub vault_paths: VaultPaths,
+    pub vault_paths: exequatur_vault::Paths,
     /// Development exceptions of the guard; refused in production.
     #[serde(default)]
     pub egress: EgressSection,
@@ -30,22 +30,6 @@ pub struct Peers {
     pub approval: String,
     /// Lease, give back.
     pub credential_vault: String,
-}
-
-/// Mounts. The connector computes the path of a credential by itself.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct VaultPaths {
-    /// Mount of the key/value engine, version 2.
-    pub kv2: String,
-    /// Mount of the database engine.
-    pub database: String,
-}
-
-impl Default for VaultPaths {
-    fn default() -> Self {
-        Self { kv2: "secret".to_owned(), database: "database".to_owned() }
-    }
 }
 
 /// The guard's exceptions.

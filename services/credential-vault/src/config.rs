@@ -11,29 +11,7 @@ pub struct Config {
     pub vault: Option<exequatur_vault::Config>,
     /// Where in it.
     #[serde(default)]
-    pub vault_paths: VaultPaths,
-}
-
-/// Mounts, and the token role of scoped hand-over.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct VaultPaths {
-    /// Mount of the key/value engine, version 2.
-    pub kv2: String,
-    /// Mount of the database engine.
-    pub database: String,
-    /// Token role that scoped tokens are minted by.
-    pub scoped_role: String,
-}
-
-impl Default for VaultPaths {
-    fn default() -> Self {
-        Self {
-            kv2: "secret".to_owned(),
-            database: "database".to_owned(),
-            scoped_role: "exequatur-scoped".to_owned(),
-        }
-    }
+    pub vault_paths: exequatur_vault::Paths,
 }
 
 impl SectionNames for Config {

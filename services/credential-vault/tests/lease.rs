@@ -11,7 +11,7 @@ mod support;
 
 use std::time::Duration;
 
-use exequatur_proto::credential::v1::{LeaseRequest, SealContext};
+use exequatur_proto::credential::v1::{GiveBackRequest, LeaseRequest, SealContext};
 use exequatur_proto::ledger::v1::LeaseEvent;
 use exequatur_proto::ledger::v1::log_entry::Body;
 use exequatur_seal::OpeningKey;
@@ -27,6 +27,10 @@ async fn leases(bench: &Bench) -> Vec<LeaseEvent> {
 type OnOrder = fn(&mut Order);
 
 type OnRequest = fn(&mut LeaseRequest, &LeaseRequest);
+
+fn back(tenant: &str, lease: &str) -> GiveBackRequest {
+    GiveBackRequest { tenant: tenant.to_owned(), lease: lease.to_owned(), ..GiveBackRequest::default() }
+}
 
 #[tokio::test]
 async fn one_attempt_gets_the_newest_value_once() {
@@ -50,7 +54,7 @@ async fn one_attempt_gets_the_newest_value_once() {
 
     assert_eq!(reason(bench.app.lease(&request).await), "LEASE_SPENT");
     for _ in 0..2 {
-        bench.app.give_back(TENANT, &lease.lease, "").await.unwrap();
+        bench.app.give_back(&back(TENANT, &lease.lease)).await.unwrap();
     }
     assert_eq!(reason(bench.app.lease(&request).await), "LEASE_SPENT", "given back is spent too");
     let [granted, returned] = leases(&bench).await.try_into().unwrap();
@@ -73,8 +77,29 @@ async fn one_attempt_gets_the_newest_value_once() {
 async fn the_lease_of_another_tenant_cannot_be_returned() {
     let bench = Bench::start().await;
     let lease = bench.app.lease(&bench.request(&bench.order(SEND))).await.unwrap().lease;
-    bench.app.give_back("t-blue", &lease, "").await.unwrap();
+    bench.app.give_back(&back("t-blue", &lease)).await.unwrap();
     assert_eq!(leases(&bench).await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_connector_cannot_keep_or_revoke_what_is_not_its_own() {
+    let bench = Bench::start().await;
+    let order = bench.order(SEND);
+    let lease = bench.app.lease(&bench.request(&order)).await.unwrap().lease;
+    // Sealed values have no lease at Vault: another one's must not be revoked in their name.
+    let foreign = GiveBackRequest { vault_lease: "database/creds/t--x/1".into(), ..back(TENANT, &lease) };
+    assert_eq!(reason(bench.app.give_back(&foreign).await), "INVALID_FIELD");
+    assert_eq!(leases(&bench).await.len(), 1);
+    // The catalog lets it serve one action: keeping it open is not granted, it ends.
+    bench.app.give_back(&GiveBackRequest { keep: true, ..back(TENANT, &lease) }).await.unwrap();
+    assert_eq!(leases(&bench).await.last().unwrap().event, "returned");
+    // Nor does a lease that it says to hold spare another hand-over.
+    let mut next = order;
+    (next.warrant.attempt, next.reservation.attempt) = (2, 2);
+    let held = |held: Vec<String>| LeaseRequest { held, ..bench.request(&next) };
+    assert_eq!(reason(bench.app.lease(&held(vec![lease.clone(); 17])).await), "INVALID_FIELD");
+    let answer = bench.app.lease(&held(vec![lease])).await.unwrap();
+    assert!(answer.value.is_some() && answer.reuse_of.is_empty());
 }
 
 #[tokio::test]

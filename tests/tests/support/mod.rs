@@ -290,6 +290,7 @@ impl Taken {
             definition: Some(order.definition.clone()),
             warrant: Some(self.warrant(order)),
             reservation: reservation.cloned(),
+            held: Vec::new(),
         };
         self.runtime.block_on(async {
             let mut client = LeaseServiceClient::new(self.channel(zone, "credential-vault"));

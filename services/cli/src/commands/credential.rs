@@ -4,14 +4,16 @@
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use exequatur_catalog_client::catalog_service_client::CatalogServiceClient;
 use exequatur_proto::credential::v1::{
     Credential, GetCredentialRequest, HandOver, ListCredentialsRequest, PutCredentialRequest,
-    RemoveCredentialRequest, SealContext, SealedValue, VaultEngine, VaultSource,
+    RemoveCredentialRequest, Reuse, SealContext, SealedValue, VaultEngine, VaultSource,
 };
 use exequatur_proto::definition::v1::Attestation;
 use exequatur_proto::trust::v1::Purpose;
+use exequatur_vault::engine_words;
 use serde_json::{Value, json};
 use tonic::Code;
 use tonic::transport::Channel;
@@ -56,8 +58,9 @@ struct Put {
     #[arg(long, value_name = "FILE", required_unless_present = "vault", conflicts_with = "vault")]
     file: Option<PathBuf>,
     /// Vault keeps the value, in this engine, at the path that follows from tenant and name.
-    #[arg(long, value_enum, requires = "hand_over")]
-    vault: Option<Engine>,
+    #[arg(long, value_name = "ENGINE", value_parser = PossibleValuesParser::new(engine_words()),
+        requires = "hand_over")]
+    vault: Option<String>,
     /// How it gets from Vault to the connector.
     #[arg(long, value_enum, requires = "vault")]
     hand_over: Option<Way>,
@@ -67,14 +70,19 @@ struct Put {
     /// Pinned version of a key/value secret; the newest if not said.
     #[arg(long, requires = "vault")]
     kv_version: Option<u64>,
+    /// For how many actions the connector may keep it open; a key/value secret then needs a pinned version.
+    #[arg(long, value_enum, default_value = "per-action", requires = "vault")]
+    reuse: Serves,
 }
 
 #[derive(ValueEnum, Clone, Copy, Debug)]
-enum Engine {
-    /// Key/value, version 2.
-    Kv2,
-    /// A database user for one lease.
-    Database,
+enum Serves {
+    /// One.
+    PerAction,
+    /// Those of one run, for 15 minutes at most.
+    PerRun,
+    /// All of the tenant, until the lease ends, for 15 minutes at most.
+    UntilExpiry,
 }
 
 #[derive(ValueEnum, Clone, Copy, Debug)]
@@ -88,20 +96,24 @@ enum Way {
 impl Put {
     /// What the next version is.
     fn material(&self) -> Result<Material, Failure> {
-        if let (Some(engine), Some(way)) = (self.vault, self.hand_over) {
-            let engine = match engine {
-                Engine::Kv2 => VaultEngine::Kv2,
-                Engine::Database => VaultEngine::Database,
-            };
+        if let (Some(engine), Some(way)) = (&self.vault, self.hand_over) {
+            let engine = VaultEngine::from_str_name(&format!("VAULT_ENGINE_{}", engine.to_uppercase()))
+                .ok_or_else(|| Failure::usage(format!("no engine `{engine}`")))?;
             let way = match way {
                 Way::Wrapped => HandOver::Wrapped,
                 Way::Scoped => HandOver::Scoped,
+            };
+            let reuse = match self.reuse {
+                Serves::PerAction => Reuse::PerAction,
+                Serves::PerRun => Reuse::PerRun,
+                Serves::UntilExpiry => Reuse::UntilExpiry,
             };
             return Ok(Material::Vault(VaultSource {
                 engine: engine.into(),
                 hand_over: way.into(),
                 field: self.field.clone().unwrap_or_default(),
                 kv_version: self.kv_version.unwrap_or_default(),
+                reuse: reuse.into(),
             }));
         }
         let file = self.file.as_ref().ok_or_else(|| Failure::usage("give `--file` or `--vault`"))?;
@@ -282,5 +294,10 @@ fn place(source: &VaultSource) -> Value {
         "hand_over": text::word(source.hand_over().as_str_name(), "HAND_OVER_").to_lowercase(),
         "field": source.field,
         "kv_version": source.kv_version,
+        "reuse": match source.reuse() {
+            Reuse::PerAction | Reuse::Unspecified => "per_action",
+            Reuse::PerRun => "per_run",
+            Reuse::UntilExpiry => "until_expiry",
+        },
     })
 }

@@ -15,6 +15,7 @@ use tokio::sync::watch;
 
 use super::execute::subjects;
 use super::finish::End;
+use super::opening::Holding;
 use super::{App, Finished, GRACE, SEND_WITHIN, Stage};
 use crate::store::Row;
 
@@ -23,6 +24,8 @@ pub(crate) struct Attempt {
     pub(crate) row: Row,
     pub(crate) checked: Checked,
     pub(crate) request: ExecuteRequest,
+    /// Open secrets that it uses.
+    pub(crate) holding: Vec<Holding>,
     pub(crate) stage: watch::Sender<Stage>,
 }
 

@@ -33,6 +33,11 @@ impl App {
             }
         }
         tx.commit().await?;
+        self.held.close(|purpose| match subject {
+            Subject::Run(run) => purpose.tenant == tenant && purpose.run.as_ref() == Some(run),
+            Subject::Tenant => purpose.tenant == tenant,
+            Subject::Plan(_) | Subject::Action(..) | Subject::Tool(_) => false,
+        });
         self.wake.notify_one();
         Ok(response)
     }

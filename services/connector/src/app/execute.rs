@@ -218,7 +218,8 @@ impl App {
         let (sender, receiver) = watch::channel(Stage::Step("prepared"));
         self.attempts().insert(row.key.clone(), receiver.clone());
         let number = row.attempt;
-        let attempt = Attempt { row, checked: door.checked.clone(), request, stage: sender };
+        let attempt =
+            Attempt { row, checked: door.checked.clone(), request, holding: Vec::new(), stage: sender };
         tokio::spawn(Arc::clone(self).run(attempt));
         Ok(Watching::Attempt(number, receiver))
     }

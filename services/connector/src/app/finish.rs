@@ -124,8 +124,8 @@ impl App {
         }
         let at_vault = row.vault_leases.iter().cloned().chain(std::iter::repeat(String::new()));
         for (lease, vault_lease) in row.leases.iter().zip(at_vault).filter(|_| from != Journal::InDoubt) {
-            let request =
-                GiveBackRequest { tenant: row.key.tenant.clone(), lease: lease.clone(), vault_lease };
+            let (tenant, keep) = (row.key.tenant.clone(), self.held.has(lease));
+            let request = GiveBackRequest { tenant, lease: lease.clone(), vault_lease, keep };
             outbox::push(tx, "give_back", lease, &request.encode_to_vec()).await?;
         }
         Ok(())

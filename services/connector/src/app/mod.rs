@@ -30,7 +30,7 @@ mod send;
 mod sweep;
 
 pub use execute::Watching;
-pub use opening::Opening;
+pub use opening::{Held, Opening};
 pub use refusals::Call;
 
 /// Attempts that an action has.
@@ -93,6 +93,8 @@ pub struct App {
     pub outcome_key: Arc<SigningKey>,
     /// Opens credentials.
     pub opening: Opening,
+    /// Secrets that stay open between actions.
+    pub held: Held,
     /// The way out.
     pub egress: Egress,
     /// Approval's door for the connector.

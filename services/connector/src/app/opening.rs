@@ -2,13 +2,14 @@
 //! path is computed here and never taken from the answer. Knows no journal and no request.
 
 use exequatur_fault::{Fault, Reason};
-use exequatur_proto::credential::v1::{
-    LeaseResponse, ScopedValue, SealContext, VaultEngine, VaultSource, WrappedValue,
-};
-use exequatur_seal::{OpeningKey, Secret};
-use exequatur_vault::{Client, DatabaseCreds, Error, Kind, SecretPath, Token, database_path, kv2_path};
+use exequatur_proto::credential::v1::{LeaseResponse, ScopedValue, SealContext, VaultSource, WrappedValue};
+use exequatur_seal::OpeningKey;
+use exequatur_vault::{Client, Error, Kind, Opened, Paths, SecretPath, Token, engine_named};
 
-use crate::config::VaultPaths;
+mod held;
+
+pub use held::Held;
+pub(crate) use held::{Closed, Holding, Offer, Purpose};
 
 /// Field of a key/value secret where the catalog names none.
 const FIELD: &str = "value";
@@ -19,28 +20,8 @@ pub struct Opening {
     pub key: OpeningKey,
     /// Opens tokens; `None`: this connector is not configured for Vault.
     pub vault: Option<Client>,
-    /// Mounts.
-    pub paths: VaultPaths,
-}
-
-/// An opened credential.
-pub(crate) struct Material {
-    /// The secret.
-    pub(crate) secret: Secret,
-    /// The user that goes with it, of a dynamic login; else empty.
-    pub(crate) user: String,
-    /// Lease of a dynamic secret at Vault; else empty.
-    pub(crate) vault_lease: String,
-}
-
-impl Material {
-    const fn plain(secret: Secret) -> Self {
-        Self { secret, user: String::new(), vault_lease: String::new() }
-    }
-
-    fn login(creds: DatabaseCreds) -> Self {
-        Self { secret: creds.password, user: creds.username, vault_lease: creds.lease_id }
-    }
+    /// Where in Vault things are.
+    pub paths: Paths,
 }
 
 impl Opening {
@@ -48,12 +29,12 @@ impl Opening {
     ///
     /// # Errors
     /// `CREDENTIAL_NOT_GRANTED`, `WRAPPING_TOKEN_USED`, or `UNAVAILABLE` while Vault is away.
-    pub(crate) async fn open(&self, context: &SealContext, lease: LeaseResponse) -> Result<Material, Fault> {
+    pub(crate) async fn open(&self, context: &SealContext, lease: LeaseResponse) -> Result<Opened, Fault> {
         match lease {
             LeaseResponse { value: Some(value), wrapped: None, scoped: None, .. } => self
                 .key
                 .open(context, &value)
-                .map(Material::plain)
+                .map(Opened::plain)
                 .map_err(|e| not_granted(&format!("the credential does not open: {e}"))),
             LeaseResponse { value: None, wrapped: Some(wrapped), scoped: None, .. } => {
                 self.unwrap(context, wrapped).await
@@ -65,38 +46,19 @@ impl Opening {
         }
     }
 
-    async fn unwrap(&self, context: &SealContext, value: WrappedValue) -> Result<Material, Fault> {
+    async fn unwrap(&self, context: &SealContext, value: WrappedValue) -> Result<Opened, Fault> {
         let (vault, source, path) = self.source(context, value.source)?;
         let token = Token::new(value.token).map_err(|e| fault(&e))?;
-        match source.engine() {
-            VaultEngine::Database => {
-                vault.unwrap_database(&token, &path).await.map(Material::login).map_err(|e| fault(&e))
-            }
-            _ => {
-                let field = vault.unwrap_kv2(&token, &path, field(&source)).await.map_err(|e| fault(&e))?;
-                pinned(&source, field.version)?;
-                Ok(Material::plain(field.value))
-            }
-        }
+        let opened = vault.unwrap(&token, &path, field(&source)).await.map_err(|e| fault(&e))?;
+        pinned(&source, opened)
     }
 
-    async fn read(&self, context: &SealContext, value: ScopedValue) -> Result<Material, Fault> {
+    async fn read(&self, context: &SealContext, value: ScopedValue) -> Result<Opened, Fault> {
         let (vault, source, path) = self.source(context, value.source)?;
         let token = Token::new(value.token).map_err(|e| fault(&e))?;
-        match source.engine() {
-            VaultEngine::Database => {
-                vault.database_creds_with(&token, &path).await.map(Material::login).map_err(|e| fault(&e))
-            }
-            _ => {
-                let version = Some(source.kv_version).filter(|v| *v != 0);
-                let field = vault
-                    .read_kv2_with(&token, &path, version, field(&source))
-                    .await
-                    .map_err(|e| fault(&e))?;
-                pinned(&source, field.version)?;
-                Ok(Material::plain(field.value))
-            }
-        }
+        let version = Some(source.kv_version).filter(|v| *v != 0);
+        let opened = vault.read_with(&token, &path, version, field(&source)).await.map_err(|e| fault(&e))?;
+        pinned(&source, opened)
     }
 
     fn source(
@@ -107,13 +69,9 @@ impl Opening {
         let vault =
             self.vault.as_ref().ok_or_else(|| not_granted("this connector is not configured for Vault"))?;
         let source = source.ok_or_else(|| Fault::internal("credential-vault named no engine"))?;
-        let path = match source.engine() {
-            VaultEngine::Kv2 => kv2_path(&self.paths.kv2, &context.tenant, &context.credential),
-            VaultEngine::Database => {
-                database_path(&self.paths.database, &context.tenant, &context.credential)
-            }
-            VaultEngine::Unspecified => return Err(Fault::internal("credential-vault named no engine")),
-        };
+        let engine = engine_named(source.engine().as_str_name())
+            .ok_or_else(|| Fault::internal("credential-vault named no engine that this program knows"))?;
+        let path = self.paths.of(engine, &context.tenant, &context.credential);
         Ok((vault, source, path.map_err(|e| fault(&e))?))
     }
 }
@@ -123,9 +81,9 @@ fn field(source: &VaultSource) -> &str {
 }
 
 /// The catalog's version, not the one that Vault has grown meanwhile.
-fn pinned(source: &VaultSource, found: u64) -> Result<(), Fault> {
-    if source.kv_version == 0 || source.kv_version == found {
-        Ok(())
+fn pinned(source: &VaultSource, opened: Opened) -> Result<Opened, Fault> {
+    if source.kv_version == 0 || source.kv_version == opened.version {
+        Ok(opened)
     } else {
         Err(not_granted("Vault gave another version than the catalog pins"))
     }

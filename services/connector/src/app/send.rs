@@ -17,7 +17,7 @@ use time::format_description::well_known::Rfc2822;
 
 use super::attempt::Attempt;
 use super::finish::{End, hex};
-use super::secrets::Opened;
+use super::secrets::Injected;
 use super::{App, MAX_RESULT};
 
 /// Longest wait for a connection.
@@ -38,7 +38,7 @@ enum Way {
 impl App {
     /// Name lookup, TCP, TLS, and for mail the conversation up to 354. The secrets go into the
     /// request and are wiped.
-    pub(crate) async fn connect(&self, attempt: &Attempt, secrets: Vec<Opened>) -> Result<Open, Fault> {
+    pub(crate) async fn connect(&self, attempt: &Attempt, secrets: Vec<Injected>) -> Result<Open, Fault> {
         let redactor = Redactor::new(secrets.iter().map(|(_, secret)| secret));
         let limit = timeout(attempt).min(CONNECT);
         let prepared = attempt.checked.prepared.request();
@@ -61,7 +61,7 @@ impl App {
         attempt: &Attempt,
         request: &HttpRequest,
         header: &str,
-        secrets: &[Opened],
+        secrets: &[Injected],
         limit: Duration,
     ) -> Result<Way, Fault> {
         let key = idempotency_key(attempt);
@@ -75,7 +75,7 @@ impl App {
         &self,
         attempt: &Attempt,
         request: &SmtpRequest,
-        secrets: &[Opened],
+        secrets: &[Injected],
         limit: Duration,
     ) -> Result<Way, Fault> {
         let login = secrets.iter().find_map(|(place, secret)| match &place.injection {
@@ -94,7 +94,7 @@ impl App {
         &self,
         attempt: &Attempt,
         request: &PostgresRequest,
-        secrets: &[Opened],
+        secrets: &[Injected],
         limit: Duration,
     ) -> Result<Way, Fault> {
         let login = secrets.iter().find_map(|(place, secret)| match &place.injection {

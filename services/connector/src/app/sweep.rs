@@ -39,10 +39,21 @@ impl App {
             if let Err(fault) = self.sweep_once().await {
                 tracing::warn!(reason = fault.reason_str(), "unfinished attempts could not be settled");
             }
+            if let Err(fault) = self.give_back_closed().await {
+                tracing::warn!(
+                    reason = fault.reason_str(),
+                    "secrets that were closed could not be given back"
+                );
+            }
             tokio::select! {
                 () = tokio::time::sleep(INTERVAL) => {}
-                _ = shutdown.wait_for(|stop| *stop) => return,
+                _ = shutdown.wait_for(|stop| *stop) => break,
             }
+        }
+        // Told now, carried out by the next start.
+        self.held.close(|_| true);
+        if let Err(fault) = self.give_back_closed().await {
+            tracing::warn!(reason = fault.reason_str(), "open secrets end by their leases' own life");
         }
     }
 

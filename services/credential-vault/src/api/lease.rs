@@ -27,8 +27,7 @@ impl LeaseService for Leases {
     ) -> Result<Response<GiveBackResponse>, Status> {
         let call =
             Call { method: "/exequatur.credential.v1.LeaseService/GiveBack", caller: caller(&request)?.id };
-        let request = request.into_inner();
-        let result = self.0.give_back(&request.tenant, &request.lease, &request.vault_lease).await;
+        let result = self.0.give_back(request.get_ref()).await;
         self.0.answer(&call, result).await?;
         Ok(Response::new(GiveBackResponse {}))
     }

@@ -2,14 +2,16 @@
 
 use exequatur_canonical::Digest;
 use exequatur_fault::{Fault, Reason};
-use exequatur_proto::credential::v1::{HandOver, SealedValue, VaultEngine, VaultSource};
+use exequatur_proto::credential::v1::{HandOver, Reuse, SealedValue, VaultSource};
 use exequatur_proto::ledger::v1::RegisterChanged;
 use exequatur_proto::ledger::v1::log_entry::Body;
 use exequatur_proto::statement::v1::Envelope;
 use exequatur_proto::trust::v1::Purpose;
 use exequatur_store::Tx;
+use exequatur_vault::engine_named;
 use prost::Message as _;
 
+use super::reuse::is_shared;
 use super::{App, is_name};
 use crate::store::{Backend, Entry, Pin};
 
@@ -89,13 +91,26 @@ impl App {
         if self.vault.is_none() {
             return Err(Fault::field("vault", "this credential-vault is not configured for Vault"));
         }
-        let engine = source.engine();
-        if engine == VaultEngine::Unspecified || source.hand_over() == HandOver::Unspecified {
-            return Err(Fault::field("vault", "name engine and hand-over"));
+        let Some(engine) = engine_named(source.engine().as_str_name()) else {
+            return Err(Fault::field("vault.engine", "name an engine"));
+        };
+        if source.hand_over() == HandOver::Unspecified {
+            return Err(Fault::field("vault.hand_over", "name a hand-over"));
         }
-        let kv2 = engine == VaultEngine::Kv2;
-        if !kv2 && (!source.field.is_empty() || source.kv_version != 0) {
+        if !engine.has_fields() && (!source.field.is_empty() || source.kv_version != 0) {
             return Err(Fault::field("vault", "field and version are of the key/value engine only"));
+        }
+        if Reuse::try_from(source.reuse).is_err() {
+            return Err(Fault::field("vault.reuse", "this reuse is not known"));
+        }
+        if is_shared(source) {
+            if !engine.is_reusable() {
+                return Err(Fault::field("vault.reuse", "what this engine gives serves one action"));
+            }
+            // Else a value rotated in Vault would not be used by the next action.
+            if engine.has_fields() && source.kv_version == 0 {
+                return Err(Fault::field("vault.reuse", "pin the version, or let it serve one action"));
+            }
         }
         let plain = |b: u8| b.is_ascii_alphanumeric() || b"_-.".contains(&b);
         if source.field.len() > 128 || !source.field.bytes().all(plain) {

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use exequatur_door::{Checked, named, present, refused};
 use exequatur_fault::{Fault, Reason};
-use exequatur_proto::credential::v1::{LeaseRequest, LeaseResponse};
+use exequatur_proto::credential::v1::{LeaseRequest, LeaseResponse, Reuse};
 use exequatur_proto::definition::v1::Attestation;
 use exequatur_proto::ledger::v1::LeaseEvent;
 use exequatur_proto::ledger::v1::log_entry::Body;
 use exequatur_proto::statement::v1::{Reservation, Warrant};
 use exequatur_statement::{Expect, Verified, envelope_digest};
 
-use super::App;
+use super::{App, reuse};
 use crate::backend::{Backend as _, Handed, Order, Sealed, Value};
 use crate::store::{Backend as StoredAt, Lease, Pin};
 
@@ -78,7 +78,10 @@ impl App {
             .value(&mut tx, tenant, &request.credential, entry.version)
             .await?
             .ok_or_else(|| not_granted("the credential has no value yet; an operator must put one"))?;
-        let lease = Lease {
+        let timeout = Duration::from_millis(checked.definition.message().timeout_ms.into());
+        let reuse = reuse::of_version(backend, &version)?;
+        let life = if reuse == Reuse::PerAction { LIFE } else { reuse::LIFE };
+        let mut lease = Lease {
             lease: uuid::Uuid::now_v7().to_string(),
             tenant: tenant.clone(),
             credential: request.credential.clone(),
@@ -86,10 +89,15 @@ impl App {
             plan_digest: checked.plan.digest().to_vec(),
             index: checked.index,
             attempt,
-            expires_at: tx.now().saturating_add(LIFE),
+            expires_at: tx.now().saturating_add(life),
             returned: false,
             vault_lease: String::new(),
+            run: warrant.statement.run.clone(),
+            reuse,
+            kept: false,
+            reuse_of: String::new(),
         };
+        lease.reuse_of = self.open_lease(&mut tx, &request.held, &lease, timeout).await?;
         if !self.catalog.lease(&mut tx, &lease).await? {
             return Err(Fault::new(
                 Reason::LeaseSpent,
@@ -101,9 +109,11 @@ impl App {
         let event = event("granted", &lease, warrant.digest.to_vec(), reservation);
         self.ledger.append(&mut tx, tenant, Body::Lease(event)).await?;
         tx.commit().await?;
+        if !lease.reuse_of.is_empty() {
+            return Ok(LeaseResponse { reuse_of: lease.reuse_of.clone(), ..answer(&lease) });
+        }
         // From here on the attempt has had its lease, whatever Vault says.
-        let life = Duration::from_millis(checked.definition.message().timeout_ms.into());
-        let order = Order { tenant, credential: &request.credential, version: &version, life };
+        let order = Order { tenant, credential: &request.credential, version: &version, life: timeout };
         let handed = match (backend, &self.vault) {
             (StoredAt::Sealed, _) => Sealed.hand_over(order).await,
             (StoredAt::Vault, Some(vault)) => vault.hand_over(order).await,
@@ -139,12 +149,7 @@ impl App {
             self.ledger.append(&mut tx, &lease.tenant, Body::Lease(over)).await?;
             tx.commit().await?;
         }
-        let mut response = LeaseResponse {
-            lease: lease.lease.clone(),
-            version: lease.version,
-            expires_at: Some(lease.expires_at.to_proto()),
-            ..LeaseResponse::default()
-        };
+        let mut response = answer(lease);
         match handed.value {
             Value::Sealed(value) => response.value = Some(value),
             Value::Wrapped(value) => response.wrapped = Some(value),
@@ -196,13 +201,15 @@ impl App {
         }
         Ok(reservation.attempt)
     }
+}
 
-    /// Ends a lease, and the dynamic secret at Vault that the connector got by it; a repeat changes nothing.
-    ///
-    /// # Errors
-    /// `STORAGE_FAILED`.
-    pub async fn give_back(&self, tenant: &str, lease: &str, vault_lease: &str) -> Result<(), Fault> {
-        self.end_lease(tenant, lease, vault_lease, "returned").await
+/// An answer without a value.
+fn answer(lease: &Lease) -> LeaseResponse {
+    LeaseResponse {
+        lease: lease.lease.clone(),
+        version: lease.version,
+        expires_at: Some(lease.expires_at.to_proto()),
+        ..LeaseResponse::default()
     }
 }
 
@@ -238,6 +245,7 @@ pub(super) fn event(
         warrant_digest,
         reservation_digest,
         vault_lease: lease.vault_lease.clone(),
+        reuse_of: lease.reuse_of.clone(),
         ..LeaseEvent::default()
     }
 }

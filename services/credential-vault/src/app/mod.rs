@@ -13,6 +13,7 @@ use crate::store::CatalogStore;
 mod catalog;
 mod lease;
 mod refusals;
+mod reuse;
 mod revoke;
 
 pub use refusals::Call;

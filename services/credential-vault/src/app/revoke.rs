@@ -29,8 +29,9 @@ impl App {
         let mut tx = self.store.begin().await?;
         let ended = self.catalog.give_back(&mut tx, tenant, lease, vault_lease).await?;
         // Also of a lease that ended before its connector could tell; revoking twice changes nothing.
-        if !vault_lease.is_empty() {
-            outbox::push(&mut tx, "revoke", vault_lease, vault_lease.as_bytes()).await?;
+        let known = ended.as_ref().map_or(vault_lease, |lease| lease.vault_lease.as_str());
+        if !known.is_empty() {
+            outbox::push(&mut tx, "revoke", known, known.as_bytes()).await?;
         }
         if let Some(lease) = ended {
             let entry = event(how, &lease, Vec::new(), Vec::new());

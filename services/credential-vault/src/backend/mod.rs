@@ -55,6 +55,9 @@ pub trait Backend: Send + Sync {
     /// `CREDENTIAL_NOT_GRANTED` for what no retry mends, `UNAVAILABLE` else.
     async fn hand_over(&self, order: Order<'_>) -> Result<Handed, Fault>;
 
+    /// Whether a lease at Vault can be one of this credential.
+    fn is_lease_of(&self, tenant: &str, credential: &str, vault_lease: &str) -> bool;
+
     /// Ends a dynamic secret. A repeat changes nothing.
     ///
     /// # Errors

@@ -18,6 +18,10 @@ impl Backend for Sealed {
         Ok(Handed { value: Value::Sealed(value), path: String::new(), accessor: String::new() })
     }
 
+    fn is_lease_of(&self, _: &str, _: &str, _: &str) -> bool {
+        false
+    }
+
     /// Nothing here is dynamic.
     async fn revoke(&self, _: &str) -> Result<(), Fault> {
         Ok(())

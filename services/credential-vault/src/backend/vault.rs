@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use exequatur_fault::{Fault, Reason};
-use exequatur_proto::credential::v1::{HandOver, ScopedValue, VaultEngine, VaultSource, WrappedValue};
-use exequatur_vault::{Client, Error, Kind, SecretPath, database_path, kv2_path, scoped_policy};
+use exequatur_proto::credential::v1::{HandOver, ScopedValue, VaultSource, WrappedValue};
+use exequatur_vault::{
+    Client, Error, Kind, Paths, SecretPath, engine, engine_named, engine_words, scoped_policy,
+};
 use prost::Message as _;
 
 use super::{Backend, Handed, Order, Value};
-use crate::config::VaultPaths;
 
 /// A wrapping token waits for the connector this long.
 const WRAP_S: u32 = 30;
@@ -23,7 +24,7 @@ pub struct Vault {
     /// With this zone's own login.
     pub client: Client,
     /// Mounts and token role.
-    pub paths: VaultPaths,
+    pub paths: Paths,
 }
 
 #[async_trait]
@@ -55,6 +56,16 @@ impl Backend for Vault {
         }
     }
 
+    fn is_lease_of(&self, tenant: &str, credential: &str, vault_lease: &str) -> bool {
+        // Of any engine: the catalog may have moved on since.
+        engine_words().filter_map(engine).any(|engine| {
+            let path = self.paths.of(engine, tenant, credential);
+            path.is_ok_and(|path| {
+                vault_lease.strip_prefix(path.as_str()).is_some_and(|rest| rest.starts_with('/'))
+            })
+        })
+    }
+
     async fn revoke(&self, vault_lease: &str) -> Result<(), Fault> {
         self.client.revoke_lease(vault_lease).await.map_err(|e| fault(&e))
     }
@@ -62,12 +73,9 @@ impl Backend for Vault {
 
 impl Vault {
     fn path(&self, source: &VaultSource, order: Order<'_>) -> Result<SecretPath, Fault> {
-        match source.engine() {
-            VaultEngine::Kv2 => kv2_path(&self.paths.kv2, order.tenant, order.credential),
-            VaultEngine::Database => database_path(&self.paths.database, order.tenant, order.credential),
-            VaultEngine::Unspecified => return Err(Fault::internal("a version without an engine")),
-        }
-        .map_err(|e| fault(&e))
+        let engine = engine_named(source.engine().as_str_name())
+            .ok_or_else(|| Fault::internal("a version of no engine that this program knows"))?;
+        self.paths.of(engine, order.tenant, order.credential).map_err(|e| fault(&e))
     }
 }
 

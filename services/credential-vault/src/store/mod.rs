@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use exequatur_clock::UnixMillis;
 use exequatur_fault::Fault;
+use exequatur_proto::credential::v1::Reuse;
 use exequatur_store::Tx;
 
 mod sqlite;
@@ -88,6 +89,14 @@ pub struct Lease {
     pub returned: bool,
     /// Lease of a dynamic secret at Vault; empty: none is known.
     pub vault_lease: String,
+    /// Run that it is for.
+    pub run: String,
+    /// For how many actions.
+    pub reuse: Reuse,
+    /// The connector has reported that it keeps the secret open for others.
+    pub kept: bool,
+    /// Lease that the secret was opened under before; empty: this one hands over.
+    pub reuse_of: String,
 }
 
 /// Catalog, sealed values and leases.
@@ -130,6 +139,11 @@ pub trait CatalogStore: Send + Sync {
         lease: &str,
         vault_lease: &str,
     ) -> Result<Option<Lease>, Fault>;
+    /// One lease of a tenant.
+    async fn find_lease(&self, tx: &mut Tx, tenant: &str, lease: &str) -> Result<Option<Lease>, Fault>;
+    /// Marks an open lease as kept, with the lease at Vault that goes with it. False: it is returned, or
+    /// was kept before.
+    async fn keep(&self, tx: &mut Tx, tenant: &str, lease: &str, vault_lease: &str) -> Result<bool, Fault>;
     /// Leases that were not given back and ended before now, at most so many.
     async fn overdue(&self, tx: &mut Tx, limit: u32) -> Result<Vec<Lease>, Fault>;
 }

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use async_trait::async_trait;
 use exequatur_clock::UnixMillis;
 use exequatur_fault::Fault;
+use exequatur_proto::credential::v1::Reuse;
 use exequatur_store::{Migrator, Tx, fault, migrations};
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
@@ -16,6 +17,7 @@ pub static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
     migrations(&[
         (1, "catalog", include_str!("../../migrations/0001_catalog.sql")),
         (2, "vault", include_str!("../../migrations/0002_vault.sql")),
+        (3, "reuse", include_str!("../../migrations/0003_reuse.sql")),
     ])
 });
 
@@ -63,6 +65,10 @@ fn lease(row: &SqliteRow) -> Result<Lease, Fault> {
         expires_at: UnixMillis(row.try_get("expires_at").map_err(fault)?),
         returned: row.try_get("returned").map_err(fault)?,
         vault_lease: row.try_get("vault_lease").map_err(fault)?,
+        run: row.try_get("run").map_err(fault)?,
+        reuse: Reuse::try_from(row.try_get::<i32, _>("reuse").map_err(fault)?).unwrap_or_default(),
+        kept: row.try_get("kept").map_err(fault)?,
+        reuse_of: row.try_get("reuse_of").map_err(fault)?,
     })
 }
 
@@ -230,8 +236,8 @@ impl CatalogStore for Sqlite {
     async fn lease(&self, tx: &mut Tx, lease: &Lease) -> Result<bool, Fault> {
         let done = sqlx::query(
             "INSERT INTO lease (lease, tenant, credential, version, plan_digest, position, attempt, expires_at,
-                returned, vault_lease)
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                returned, vault_lease, run, reuse, kept, reuse_of)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
         )
         .bind(&lease.lease)
         .bind(&lease.tenant)
@@ -243,6 +249,10 @@ impl CatalogStore for Sqlite {
         .bind(lease.expires_at.0)
         .bind(lease.returned)
         .bind(&lease.vault_lease)
+        .bind(&lease.run)
+        .bind(i32::from(lease.reuse))
+        .bind(lease.kept)
+        .bind(&lease.reuse_of)
         .execute(&mut **tx)
         .await
         .map_err(fault)?;
@@ -257,8 +267,8 @@ impl CatalogStore for Sqlite {
         vault_lease: &str,
     ) -> Result<Option<Lease>, Fault> {
         sqlx::query(
-            "UPDATE lease SET returned = 1, vault_lease = ? WHERE lease = ? AND tenant = ? AND returned = 0
-             RETURNING *",
+            "UPDATE lease SET returned = 1, vault_lease = coalesce(nullif(?, ''), vault_lease)
+             WHERE lease = ? AND tenant = ? AND returned = 0 RETURNING *",
         )
         .bind(vault_lease)
         .bind(id)
@@ -269,6 +279,32 @@ impl CatalogStore for Sqlite {
         .as_ref()
         .map(lease)
         .transpose()
+    }
+
+    async fn find_lease(&self, tx: &mut Tx, tenant: &str, id: &str) -> Result<Option<Lease>, Fault> {
+        sqlx::query("SELECT * FROM lease WHERE lease = ? AND tenant = ?")
+            .bind(id)
+            .bind(tenant)
+            .fetch_optional(&mut **tx)
+            .await
+            .map_err(fault)?
+            .as_ref()
+            .map(lease)
+            .transpose()
+    }
+
+    async fn keep(&self, tx: &mut Tx, tenant: &str, id: &str, vault_lease: &str) -> Result<bool, Fault> {
+        let done = sqlx::query(
+            "UPDATE lease SET kept = 1, vault_lease = ? WHERE lease = ? AND tenant = ? AND returned = 0
+             AND kept = 0",
+        )
+        .bind(vault_lease)
+        .bind(id)
+        .bind(tenant)
+        .execute(&mut **tx)
+        .await
+        .map_err(fault)?;
+        Ok(done.rows_affected() == 1)
     }
 
     async fn overdue(&self, tx: &mut Tx, limit: u32) -> Result<Vec<Lease>, Fault> {

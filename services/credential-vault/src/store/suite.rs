@@ -1,6 +1,7 @@
 //! What every implementation of [`CatalogStore`](super::CatalogStore) must do.
 
 use exequatur_clock::UnixMillis;
+use exequatur_proto::credential::v1::Reuse;
 use exequatur_store::Store;
 
 use super::{Backend, CatalogStore, Lease, MIGRATIONS, Pin, Sqlite};
@@ -26,6 +27,10 @@ fn lease(id: &str, attempt: u32) -> Lease {
         expires_at: UnixMillis(9),
         returned: false,
         vault_lease: String::new(),
+        run: "run-1".into(),
+        reuse: Reuse::PerRun,
+        kept: false,
+        reuse_of: String::new(),
     }
 }
 
@@ -68,6 +73,19 @@ async fn behaves(store: &Store, catalog: &dyn CatalogStore) {
 
     assert!(catalog.give_back(&mut tx, "t-green", "l-1", "database/creds/x/1").await.unwrap().is_none());
     assert!(!catalog.lease(&mut tx, &lease("l-4", 1)).await.unwrap(), "a returned lease is spent too");
+
+    // What is kept is kept once, remembers its lease at Vault, and is overdue like any other.
+    let id = "l-3";
+    assert_eq!(catalog.find_lease(&mut tx, "t-green", id).await.unwrap().unwrap(), lease(id, 2));
+    assert!(catalog.find_lease(&mut tx, "t-blue", id).await.unwrap().is_none());
+    assert!(!catalog.keep(&mut tx, "t-blue", id, "x").await.unwrap());
+    assert!(catalog.keep(&mut tx, "t-green", id, "database/creds/x/3").await.unwrap());
+    assert!(!catalog.keep(&mut tx, "t-green", id, "other").await.unwrap());
+    let overdue = catalog.overdue(&mut tx, 10).await.unwrap();
+    assert_eq!(overdue.iter().map(|l| (l.lease.as_str(), l.kept)).collect::<Vec<_>>(), [(id, true)]);
+    let ended = catalog.give_back(&mut tx, "t-green", id, "").await.unwrap().unwrap();
+    assert_eq!(ended.vault_lease, "database/creds/x/3");
+    assert!(!catalog.keep(&mut tx, "t-green", "l-1", "x").await.unwrap(), "a returned lease stays returned");
 
     assert!(catalog.remove(&mut tx, "t-green", "sms").await.unwrap());
     assert!(!catalog.remove(&mut tx, "t-green", "sms").await.unwrap());

@@ -208,6 +208,7 @@ impl Bench {
     /// What the connector would send for an order.
     pub fn request(&self, order: &Order) -> LeaseRequest {
         LeaseRequest {
+            held: Vec::new(),
             credential: order.definition.credentials()[0].credential.clone(),
             header: order.plan.bytes().to_vec(),
             index: 0,

@@ -23,7 +23,7 @@ const CONNECTOR: &str = "127.0.0.2";
 pub(crate) const ORDERS: &str = "orders-reader";
 
 /// What an operator applies; the program needs no source tree.
-const SETUP: [(&str, &str); 11] = [
+const SETUP: [(&str, &str); 12] = [
     ("steps", include_str!("../../../../../deploy/vault/steps")),
     ("policies/connector.hcl", include_str!("../../../../../deploy/vault/policies/connector.hcl")),
     (
@@ -43,6 +43,7 @@ const SETUP: [(&str, &str); 11] = [
     ("roles/auth-cert.json", include_str!("../../../../../deploy/vault/roles/auth-cert.json")),
     ("roles/mount-database.json", include_str!("../../../../../deploy/vault/roles/mount-database.json")),
     ("roles/mount-kv2.json", include_str!("../../../../../deploy/vault/roles/mount-kv2.json")),
+    ("roles/mount-totp.json", include_str!("../../../../../deploy/vault/roles/mount-totp.json")),
     ("roles/scoped-token.json", include_str!("../../../../../deploy/vault/roles/scoped-token.json")),
 ];
 const DATABASE_CONFIG: &str = include_str!("../../../../../deploy/demo/vault/database-config.json");

@@ -10,11 +10,10 @@ use exequatur_proto::credential::v1::{
 };
 use exequatur_seal::OpeningKey;
 use exequatur_vault::setup::Operator;
-use exequatur_vault::{Client, Config, kv2_path, scoped_policy};
+use exequatur_vault::{Client, Config, Opened, Paths, SecretPath, engine, scoped_policy};
 use serde_json::json;
 
-use super::{Material, Opening};
-use crate::config::VaultPaths;
+use super::Opening;
 
 const TENANT: &str = "t-green";
 
@@ -61,7 +60,7 @@ impl World {
         let opening = Opening {
             key: OpeningKey::generate("seal-1"),
             vault: Some(Client::new(config).unwrap()),
-            paths: VaultPaths::default(),
+            paths: Paths::default(),
         };
         Self { _server: server, folder, operator, opening, address }
     }
@@ -86,12 +85,12 @@ impl World {
     }
 
     async fn wrapped(&self, credential: &str) -> WrappedValue {
-        let path = kv2_path("secret", TENANT, credential).unwrap();
+        let path = path_of(credential);
         let token = self.asker().read_wrapped(&path, None, 30).await.unwrap().token;
         WrappedValue { source: Some(source(HandOver::Wrapped)), token: token.expose().to_owned() }
     }
 
-    async fn open(&self, lease: LeaseResponse) -> Result<Material, Fault> {
+    async fn open(&self, lease: LeaseResponse) -> Result<Opened, Fault> {
         let context = SealContext {
             realm: "dev.exequatur".to_owned(),
             tenant: TENANT.to_owned(),
@@ -102,6 +101,10 @@ impl World {
     }
 }
 
+fn path_of(credential: &str) -> SecretPath {
+    Paths::default().of(engine("kv2").unwrap(), TENANT, credential).unwrap()
+}
+
 fn source(way: HandOver) -> VaultSource {
     VaultSource { engine: VaultEngine::Kv2.into(), hand_over: way.into(), ..VaultSource::default() }
 }
@@ -110,7 +113,7 @@ fn with(wrapped: WrappedValue) -> LeaseResponse {
     LeaseResponse { wrapped: Some(wrapped), ..LeaseResponse::default() }
 }
 
-fn reason(result: Result<Material, Fault>) -> Reason {
+fn reason(result: Result<Opened, Fault>) -> Reason {
     result.err().map_or(Reason::Unspecified, |fault| fault.reason())
 }
 
@@ -125,18 +128,18 @@ async fn a_token_opens_its_own_path_once() {
     assert_eq!(reason(world.open(with(once)).await), Reason::WrappingTokenUsed);
     let stolen = world.wrapped("crm-token").await;
     let thief = world.asker();
-    let path = kv2_path("secret", TENANT, "crm-token").unwrap();
+    let path = path_of("crm-token");
     let token = exequatur_vault::Token::new(stolen.token.clone()).unwrap();
-    thief.unwrap_kv2(&token, &path, "value").await.unwrap();
+    thief.unwrap(&token, &path, "value").await.unwrap();
     let fault = world.open(with(stolen)).await.err().unwrap();
     assert_eq!((fault.reason(), fault.is_retryable()), (Reason::WrappingTokenUsed, true));
 
     // A token of another credential is not even opened: its owner still can.
     let swapped = world.wrapped("sms-token").await;
     assert_eq!(reason(world.open(with(swapped.clone())).await), Reason::WrappingTokenUsed);
-    let path = kv2_path("secret", TENANT, "sms-token").unwrap();
+    let path = path_of("sms-token");
     let token = exequatur_vault::Token::new(swapped.token).unwrap();
-    thief.unwrap_kv2(&token, &path, "value").await.unwrap();
+    thief.unwrap(&token, &path, "value").await.unwrap();
 
     // Two values, or none, are no answer.
     let wrapped = world.wrapped("crm-token").await;
@@ -159,8 +162,8 @@ async fn a_scoped_token_works_from_the_connector_only() {
     };
     assert_eq!(world.open(scoped()).await.unwrap().secret.expose(), b"secret of crm-token");
     // The zone that minted it cannot use it.
-    let path = kv2_path("secret", TENANT, "crm-token").unwrap();
-    let refused = world.asker().read_kv2_with(&minted.token, &path, None, "value").await.unwrap_err();
+    let path = path_of("crm-token");
+    let refused = world.asker().read_with(&minted.token, &path, None, "value").await.unwrap_err();
     assert_eq!(refused.kind(), exequatur_vault::Kind::Refused);
     // Pinned to a version that Vault has left behind.
     let body = json!({"data": {"value": "rotated"}});

@@ -1,0 +1,71 @@
+//! A plane over a real OpenBao and a real PostgreSQL, with an operator's look at both.
+#![allow(dead_code, reason = "each test takes what it needs")]
+
+use std::process::Command;
+
+use exequatur_testkit::Scene;
+use exequatur_vault::Token;
+use exequatur_vault::setup::Operator;
+use serde_json::{Value as Json, json};
+use tokio::runtime::Runtime;
+
+/// The plane and a runtime for the calls of tests.
+pub(crate) struct World {
+    pub(crate) scene: Scene,
+    pub(crate) runtime: Runtime,
+}
+
+impl World {
+    pub(crate) fn start() -> Self {
+        let scene = Scene::with(&["--vault", "openbao", "--pg"]);
+        Self { scene, runtime: Runtime::new().unwrap() }
+    }
+
+    pub(crate) fn vault(&self) -> Operator {
+        let ready = self.scene.plane.ready();
+        let config = serde_json::from_value(json!({
+            "address": ready.text("/vault/address"), "ca": ready.text("/vault/ca"), "timeout_ms": 20000,
+        }))
+        .unwrap();
+        let token = std::fs::read_to_string(ready.text("/vault/root_token_file")).unwrap();
+        let _inside = self.runtime.enter();
+        Operator::new(config, Some(Token::new(token).unwrap())).unwrap()
+    }
+
+    pub(crate) fn write(&self, path: &str, body: &Json) -> Json {
+        self.runtime.block_on(self.vault().write(path, body)).unwrap()
+    }
+
+    pub(crate) fn seal(&self) {
+        self.write("sys/seal", &json!({}));
+    }
+
+    pub(crate) fn unseal(&self) {
+        let key = std::fs::read_to_string(self.scene.plane.data().join("vault/unseal-key")).unwrap();
+        self.runtime.block_on(self.vault().unseal(&Token::new(key).unwrap())).unwrap();
+    }
+
+    pub(crate) fn dynamic_users(&self) -> String {
+        let dsn = self.scene.plane.ready().text("/pg/dsn");
+        let query = "SELECT count(*) FROM pg_roles WHERE rolname LIKE 'v-%'";
+        let psql = Command::new("psql").args([&dsn, "-X", "-A", "-t", "-c", query]).output().unwrap();
+        assert!(psql.status.success(), "{}", String::from_utf8_lossy(&psql.stderr));
+        String::from_utf8(psql.stdout).unwrap().trim().to_owned()
+    }
+
+    pub(crate) fn audit(&self) -> Vec<Json> {
+        let text = std::fs::read_to_string(self.scene.plane.ready().text("/vault/audit_log")).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    pub(crate) fn role_id(&self) -> String {
+        let path = "auth/approle/role/credential-vault/role-id";
+        let answer = self.runtime.block_on(self.vault().read(path)).unwrap();
+        answer["data"]["role_id"].as_str().unwrap().to_owned()
+    }
+
+    pub(crate) fn doctor(&self) -> (i32, Json) {
+        let said = self.scene.plane.cli(&["doctor"]);
+        (said.code, said.json)
+    }
+}
