@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -220,11 +220,19 @@ impl Plane {
     /// Waits until the action is in one of the states and gives the plan.
     #[must_use]
     pub fn until(&self, token: &Path, plan: &str, index: usize, states: &[&str]) -> Json {
-        eventually(&format!("action {index} is one of {states:?}"), Duration::from_secs(60), || {
-            let now = self.plan(token, plan);
-            let state = now["actions"][index]["state"].as_str().unwrap_or_default().to_owned();
-            states.contains(&state.as_str()).then_some(now)
-        })
+        let mut last = Json::Null;
+        let deadline = Instant::now() + Duration::from_secs(60);
+        loop {
+            last = match self.plan(token, plan) {
+                now if states.contains(&now["actions"][index]["state"].as_str().unwrap_or_default()) => {
+                    return now;
+                }
+                now if now.is_null() => last,
+                now => now,
+            };
+            assert!(Instant::now() < deadline, "action {index} is none of {states:?} within 60 s: {last}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
     }
 
     /// The id of the approval of a plan, once it is in the inbox.

@@ -24,6 +24,15 @@ struct Write {
 }
 
 #[derive(Endpoint)]
+#[endpoint(path = "{self.path}")]
+struct List {
+    #[endpoint(skip)]
+    path: String,
+    #[endpoint(query)]
+    list: bool,
+}
+
+#[derive(Endpoint)]
 #[endpoint(path = "{self.path}", method = "DELETE")]
 struct Delete {
     #[endpoint(skip)]
@@ -109,6 +118,19 @@ impl Operator {
     pub async fn read(&self, path: &str) -> Result<Value, Error> {
         let read = endpoints::Read { path: path.to_owned(), version: None };
         self.link.send(&self.call(), &read, self.token.as_ref()).await?.plain()
+    }
+
+    /// Lists a path below `/v1/`; `null` when nothing is there.
+    ///
+    /// # Errors
+    /// As any call.
+    pub async fn list(&self, path: &str) -> Result<Value, Error> {
+        let list = List { path: path.to_owned(), list: true };
+        match self.link.send(&self.call(), &list, self.token.as_ref()).await {
+            Ok(answer) => answer.plain(),
+            Err(error) if error.kind() == Kind::NotFound => Ok(Value::Null),
+            Err(error) => Err(error),
+        }
     }
 
     /// Deletes a path below `/v1/`.

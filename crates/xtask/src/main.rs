@@ -13,6 +13,7 @@ const USAGE: &str = "cargo xtask COMMAND
   test [SUITE…]     install what is needed, then run all suites, or the named ones; prints the time of each
   tools             install the pinned outside tools into .tools/
   lint              format, clippy, protobuf lint and breaking check
+  lease-kills [COUNT [SEED]]   kill the connector so often while it holds a dynamic credential (default 500)
   fuzz [SECONDS]    run every fuzz target for so long each (default 60; needs a nightly toolchain)
   deny              licences, bans and sources of all dependencies (installs cargo-deny)
   baseline          take today's protobuf contract as the one that later ones must not break";
@@ -30,6 +31,9 @@ fn main() -> ExitCode {
             Ok(seconds) => suites::fuzz(&root, seconds),
             Err(_) => Err(format!("`{seconds}` is no number of seconds")),
         },
+        ["lease-kills"] => suites::lease_kills(&root, "500", "1"),
+        ["lease-kills", count] => suites::lease_kills(&root, count, "1"),
+        ["lease-kills", count, seed] => suites::lease_kills(&root, count, seed),
         ["deny"] => suites::deny(&root),
         ["baseline"] => suites::baseline(&root),
         _ => Err(USAGE.to_owned()),

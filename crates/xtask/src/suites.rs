@@ -80,6 +80,20 @@ pub(crate) fn baseline(root: &Path) -> Result<(), String> {
     run(Command::new(path(root, "buf")).current_dir(root).args(["build", "-o", "proto/baseline.binpb"]))
 }
 
+/// The long campaign of `tests/tests/lease_kills.rs`; a short one runs with all tests.
+pub(crate) fn lease_kills(root: &Path, count: &str, seed: &str) -> Result<(), String> {
+    for number in [count, seed] {
+        if number.parse::<u64>().is_err() {
+            return Err(format!("`{number}` is no number"));
+        }
+    }
+    install(root)?;
+    cargo(root, &["build", "--release", "--workspace", "--bins"])?;
+    let arguments =
+        ["test", "--release", "-p", "exequatur-tests", "--test", "lease_kills", "--", "--nocapture"];
+    run(Command::new("cargo").current_dir(root).args(arguments).env("KILLS", count).env("SEED", seed))
+}
+
 /// Every target for so many seconds, from the kept seeds.
 pub(crate) fn fuzz(root: &Path, seconds: u32) -> Result<(), String> {
     if run(Command::new("cargo").args(["fuzz", "--version"])).is_err() {

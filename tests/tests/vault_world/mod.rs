@@ -45,12 +45,23 @@ impl World {
         self.runtime.block_on(self.vault().unseal(&Token::new(key).unwrap())).unwrap();
     }
 
-    pub(crate) fn dynamic_users(&self) -> String {
+    /// One value from the database, as its superuser.
+    pub(crate) fn sql(&self, query: &str) -> String {
         let dsn = self.scene.plane.ready().text("/pg/dsn");
-        let query = "SELECT count(*) FROM pg_roles WHERE rolname LIKE 'v-%'";
         let psql = Command::new("psql").args([&dsn, "-X", "-A", "-t", "-c", query]).output().unwrap();
         assert!(psql.status.success(), "{}", String::from_utf8_lossy(&psql.stderr));
         String::from_utf8(psql.stdout).unwrap().trim().to_owned()
+    }
+
+    pub(crate) fn dynamic_users(&self) -> String {
+        self.sql("SELECT count(*) FROM pg_roles WHERE rolname LIKE 'v-%'")
+    }
+
+    /// Leases of database users that Vault holds.
+    pub(crate) fn live_leases(&self) -> usize {
+        let path = "sys/leases/lookup/database/creds/demo--orders-reader";
+        let found = self.runtime.block_on(self.vault().list(path)).unwrap();
+        found["data"]["keys"].as_array().map_or(0, Vec::len)
     }
 
     pub(crate) fn audit(&self) -> Vec<Json> {
