@@ -94,6 +94,13 @@ pub(crate) fn lease_kills(root: &Path, count: &str, seed: &str) -> Result<(), St
     run(Command::new("cargo").current_dir(root).args(arguments).env("KILLS", count).env("SEED", seed))
 }
 
+/// Benchmarks over real processes.
+pub(crate) fn bench(root: &Path) -> Result<(), String> {
+    install(root)?;
+    cargo(root, &["build", "--release", "--workspace", "--bins"])?;
+    cargo(root, &["bench", "-p", "exequatur-tests"])
+}
+
 /// Every target for so many seconds, from the kept seeds.
 pub(crate) fn fuzz(root: &Path, seconds: u32) -> Result<(), String> {
     if run(Command::new("cargo").args(["fuzz", "--version"])).is_err() {

@@ -112,13 +112,18 @@ pub struct Taken {
     pub plane: Plane,
     pub trust: Trust,
     token: PathBuf,
-    runtime: Runtime,
+    pub runtime: Runtime,
 }
 
 impl Taken {
     pub fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// The same with further arguments of `dev`.
+    pub fn start_with(more: &[&str]) -> Self {
         exequatur_identity::install_crypto();
-        let plane = Plane::start();
+        let plane = Plane::start_with(more);
         let ready = plane.ready();
         let trust = Trust::load(&ready.path("/bundle"), &ready.path("/root_key")).unwrap();
         let (_, token) = plane.run_token(&["crm.read", "sms.send"]);
@@ -193,11 +198,22 @@ impl Taken {
 
     /// A read that nobody proposed, in the run of another order; its tool needs no person.
     pub fn read_contact(&self, run: &Order) -> Order {
-        let stored: Vec<u8> =
-            self.rows("governance", "SELECT definition FROM tool WHERE tool = ?", "crm.read")[0].get(0);
-        let definition = Envelope::decode(stored.as_slice()).unwrap();
-        let digest = Definition::verify(&definition.payload).unwrap().digest();
-        let action = freeze_action("crm.read", br#"{"id":"117"}"#, "r", Some(digest.as_bytes())).unwrap();
+        self.read_with(&self.definition("crm.read"), run)
+    }
+
+    /// A tool's definition in force.
+    pub fn definition(&self, tool: &str) -> Envelope {
+        let sql = "SELECT definition FROM tool WHERE tool = ?";
+        let stored: Vec<u8> = self.rows("governance", sql, tool)[0].get(0);
+        Envelope::decode(stored.as_slice()).unwrap()
+    }
+
+    /// The same by a tool like `crm.read`.
+    pub fn read_with(&self, definition: &Envelope, run: &Order) -> Order {
+        let definition = definition.clone();
+        let known = Definition::verify(&definition.payload).unwrap();
+        let digest = known.digest();
+        let action = freeze_action(known.tool(), br#"{"id":"117"}"#, "r", Some(digest.as_bytes())).unwrap();
         let mut header = run.plan().header().clone();
         header.plan = uuid::Uuid::now_v7().to_string();
         header.action_digests = vec![action.digest()];
@@ -232,32 +248,41 @@ impl Taken {
 
     /// Asks the connector as governance.
     pub fn execute(&self, order: &Order) -> Result<Outcome, Fault> {
-        let request = ExecuteRequest {
+        let request = self.execute_request(order);
+        let channel = self.runtime.block_on(async { self.channel("governance", "connector") });
+        self.runtime.block_on(self.execute_on(channel, request))
+    }
+
+    /// What governance asks.
+    pub fn execute_request(&self, order: &Order) -> ExecuteRequest {
+        ExecuteRequest {
             header: order.header.clone(),
             index: order.warrant.index,
             action: order.action.clone(),
             definition: Some(order.definition.clone()),
             warrant: Some(self.warrant(order)),
             decision: order.decision.clone(),
-        };
-        self.runtime.block_on(async {
-            let mut client = ExecutionServiceClient::new(self.channel("governance", "connector"));
-            let mut answers = client.execute(request).await.map_err(|s| Fault::from_status(&s))?.into_inner();
-            while let Some(answer) = answers.message().await.map_err(|s| Fault::from_status(&s))? {
-                if let Some(Event::Finished(finished)) = answer.event {
-                    let connector = id("connector");
-                    let expect = Expect {
-                        issuer: Some(&connector),
-                        audience: None,
-                        tenant: None,
-                        now: now().0,
-                        check_expiry: false,
-                    };
-                    return Ok(self.trust.verify(&finished.outcome.unwrap(), expect).unwrap().statement);
-                }
+        }
+    }
+
+    /// Asks over a connection that is there.
+    pub async fn execute_on(&self, channel: Channel, request: ExecuteRequest) -> Result<Outcome, Fault> {
+        let mut client = ExecutionServiceClient::new(channel);
+        let mut answers = client.execute(request).await.map_err(|s| Fault::from_status(&s))?.into_inner();
+        while let Some(answer) = answers.message().await.map_err(|s| Fault::from_status(&s))? {
+            if let Some(Event::Finished(finished)) = answer.event {
+                let connector = id("connector");
+                let expect = Expect {
+                    issuer: Some(&connector),
+                    audience: None,
+                    tenant: None,
+                    now: now().0,
+                    check_expiry: false,
+                };
+                return Ok(self.trust.verify(&finished.outcome.unwrap(), expect).unwrap().statement);
             }
-            panic!("the connector ended without an outcome")
-        })
+        }
+        panic!("the connector ended without an outcome")
     }
 
     /// Asks approval as the connector.
@@ -298,7 +323,8 @@ impl Taken {
         })
     }
 
-    fn channel(&self, from: &str, to: &str) -> Channel {
+    /// A zone's connection to another, as that zone.
+    pub fn channel(&self, from: &str, to: &str) -> Channel {
         let folder = self.plane.data().join("pki/zones").join(from);
         let files = TlsFiles {
             certificate: folder.join("tls.crt"),
