@@ -33,7 +33,7 @@ const STATEMENTS: &[&str] = &[
 /// `STORAGE_FAILED`.
 pub async fn schema(store: &Store) -> Result<(), Fault> {
     // At whatever time: an untrusted clock must not keep a zone from starting, only from deciding.
-    let mut tx = store.begin_at(exequatur_clock::UnixMillis(0)).await?;
+    let mut tx = store.begin_untimed().await?;
     for statement in STATEMENTS {
         sqlx::query(*statement).execute(&mut *tx).await.map_err(fault)?;
     }

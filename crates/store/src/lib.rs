@@ -114,6 +114,15 @@ impl Store {
         Ok(Tx { inner, now })
     }
 
+    /// Starts a write that has no time and leaves the clock's mark alone: for what must work while the clock
+    /// is not trusted, such as the schema.
+    ///
+    /// # Errors
+    /// `CONFLICT` or `STORAGE_FAILED`; nothing was written.
+    pub async fn begin_untimed(&self) -> Result<Tx, Fault> {
+        self.begin_at(UnixMillis(0)).await
+    }
+
     /// Starts a write at a time that the caller vouches for: only to record that a clock was acknowledged.
     ///
     /// # Errors
@@ -141,13 +150,16 @@ impl Tx {
     /// # Errors
     /// `STORAGE_FAILED`: nothing was written.
     pub async fn commit(mut self) -> Result<(), Fault> {
-        sqlx::query(
-            "INSERT INTO clock_mark (one, at) VALUES (1, ?) ON CONFLICT (one) DO UPDATE SET at = max(at, excluded.at)",
-        )
-        .bind(self.now.0)
-        .execute(&mut *self.inner)
-        .await
-        .map_err(fault)?;
+        // A mark at the epoch would make the next start look like a jump.
+        if self.now > UnixMillis(0) {
+            sqlx::query(
+                "INSERT INTO clock_mark (one, at) VALUES (1, ?) ON CONFLICT (one) DO UPDATE SET at = max(at, excluded.at)",
+            )
+            .bind(self.now.0)
+            .execute(&mut *self.inner)
+            .await
+            .map_err(fault)?;
+        }
         self.inner.commit().await.map_err(fault)
     }
 }

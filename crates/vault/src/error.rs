@@ -31,6 +31,8 @@ pub enum Kind {
     BadRequest,
     /// Vault failed (5xx).
     ServerError,
+    /// Something answered that does not speak as Vault does.
+    Foreign,
     /// The answer has not the documented shape.
     Malformed,
     /// The wrapping token is spent, expired or unknown; Vault does not tell which. Treat as stolen.
@@ -61,6 +63,7 @@ impl Kind {
                 | Self::TimedOut
                 | Self::RateLimited
                 | Self::ServerError
+                | Self::Foreign
         )
     }
 
@@ -80,6 +83,7 @@ impl Kind {
             Self::NotFound => "the vault has nothing there",
             Self::BadRequest => "the vault does not accept the request",
             Self::ServerError => "the vault failed",
+            Self::Foreign => "what answers is no vault",
             Self::Malformed => "the vault's answer is malformed",
             Self::WrappingTokenUsed => "the wrapping token is used or not valid",
             Self::PathMismatch => "the wrapping token is of another path",

@@ -121,7 +121,10 @@ impl Link {
             }
             body.extend_from_slice(&chunk);
         }
-        classify(meaning, response.status().as_u16(), &body).map_or(Ok(body), Err)
+        let told = classify(meaning, response.status().as_u16(), &body);
+        // A page of something in between is no word of Vault's.
+        let foreign = body.first().is_some_and(|first| *first != b'{').then_some(Kind::Foreign);
+        told.or(foreign).map_or(Ok(body), Err)
     }
 }
 

@@ -58,7 +58,7 @@ pub async fn run(mut zone: Zone<Config>) -> Result<(), Failure> {
 
 /// A journal under another id than the trust bundle's is lost, restored or foreign: nothing runs on it.
 async fn journal_id(store: &Store, expected: &str) -> Result<(), Fault> {
-    let mut tx = store.begin_at(exequatur_clock::UnixMillis(0)).await?;
+    let mut tx = store.begin_untimed().await?;
     let found = Sqlite.id(&mut tx, expected).await?;
     tx.commit().await?;
     if found == expected {

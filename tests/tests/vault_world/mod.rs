@@ -1,6 +1,8 @@
 //! A plane over a real OpenBao and a real PostgreSQL, with an operator's look at both.
 #![allow(dead_code, reason = "each test takes what it needs")]
 
+pub(crate) mod front;
+
 use std::process::Command;
 
 use exequatur_testkit::Scene;
@@ -73,6 +75,21 @@ impl World {
         let path = "auth/approle/role/credential-vault/role-id";
         let answer = self.runtime.block_on(self.vault().read(path)).unwrap();
         answer["data"]["role_id"].as_str().unwrap().to_owned()
+    }
+
+    /// A server before OpenBao that the zones speak to from now on.
+    pub(crate) fn front(&self) -> front::Front {
+        exequatur_identity::install_crypto();
+        let (plane, real) = (&self.scene.plane, self.scene.plane.ready().text("/vault/address"));
+        let front = self.runtime.block_on(front::Front::start(real.clone(), &plane.data().join("vault")));
+        for zone in ["credential-vault", "connector"] {
+            let file = plane.data().join(zone).join("zone.toml");
+            let text = std::fs::read_to_string(&file).unwrap();
+            assert!(text.contains(&real), "{text}");
+            std::fs::write(&file, text.replace(&real, &format!("https://{}", front.address))).unwrap();
+            plane.kill(zone);
+        }
+        front
     }
 
     pub(crate) fn doctor(&self) -> (i32, Json) {

@@ -20,7 +20,8 @@ use super::change::Cause;
 use super::own::digest;
 use crate::store::PlanRow;
 
-const FIRST_PAUSE: Duration = Duration::from_millis(500);
+/// Then four times as long each time: five attempts last about a minute and a half.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const MAX_ATTEMPTS: u32 = 5;
 /// Bytes of a result that are kept and shown inline.
 const MAX_RESULT: usize = 64 * 1024;
@@ -144,7 +145,9 @@ impl App {
             action.attempt = outcome.attempt + 1;
             action.asked = false;
             action.previous_abort = answer.outcome.encode_to_vec();
-            action.retry_at = tx.now().saturating_add(FIRST_PAUSE * 2_u32.saturating_pow(outcome.attempt));
+            action.retry_at = tx
+                .now()
+                .saturating_add(FIRST_PAUSE * 4_u32.saturating_pow(outcome.attempt.saturating_sub(1)));
             if reason == Reason::WrappingTokenUsed {
                 // Somebody else may have read the credential: a person looks first.
                 action.on_hold = true;
