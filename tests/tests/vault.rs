@@ -102,8 +102,8 @@ fn counted(world: &World) {
         let all = said.json["vault"].as_array().unwrap();
         all.iter().find(|r| r["credential"] == name).cloned().unwrap()
     };
-    assert_eq!(of("crm-token"), json!({"credential": "crm-token", "read": 1, "leased": 1}));
-    assert_eq!(of("sms-token")["read"], 1);
+    assert_eq!(of("crm-token"), json!({"credential": "crm-token", "read": 1, "minted": 0, "leased": 1}));
+    assert_eq!(of("sms-token"), json!({"credential": "sms-token", "read": 1, "minted": 1, "leased": 1}));
     assert_eq!(of("orders-reader")["read"], 2);
 
     let secret_id = plane.data().join("vault/secret-id");

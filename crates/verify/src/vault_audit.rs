@@ -20,15 +20,17 @@ pub struct VaultReads {
     pub credential: String,
     /// Reads that Vault answered, wrapped ones and those of scoped tokens.
     pub read: u64,
+    /// Scoped tokens that Vault made for it.
+    pub minted: u64,
     /// Leases that credential-vault recorded, failed ones included.
     pub leased: u64,
 }
 
 impl VaultReads {
-    /// More was read than anybody ordered.
+    /// More was read, or may be read, than anybody ordered.
     #[must_use]
     pub const fn is_excess(&self) -> bool {
-        self.read > self.leased
+        self.read > self.leased || self.minted > self.leased
     }
 }
 
@@ -42,6 +44,15 @@ struct Entry {
     auth: Auth,
     #[serde(default)]
     request: Request,
+    #[serde(default)]
+    response: Response,
+}
+
+#[derive(Deserialize, Default)]
+struct Response {
+    /// Of a token that was made.
+    #[serde(default)]
+    auth: Auth,
 }
 
 #[derive(Deserialize, Default)]
@@ -58,7 +69,7 @@ struct Request {
     path: String,
 }
 
-/// Counts reads of a tenant's credentials; `audit` is the file of Vault's `file` audit device.
+/// Counts reads of a tenant's credentials, and tokens made to read them; `audit` is the file of Vault's `file` audit device.
 ///
 /// # Errors
 /// [`CannotTell`] when the file cannot be read or a line is no entry.
@@ -67,29 +78,39 @@ pub fn vault_reads(
     tenant: &str,
     report: &Report,
 ) -> Result<Vec<VaultReads>, CannotTell> {
-    let mut read: BTreeMap<String, u64> = BTreeMap::new();
+    let mut all: BTreeMap<String, VaultReads> = BTreeMap::new();
     for (number, line) in (1_u64..).zip(audit.lines()) {
         let line = line.map_err(|e| CannotTell(e.to_string()))?;
         let entry: Entry = serde_json::from_str(&line)
             .map_err(|_| CannotTell(format!("line {number} of Vault's audit log cannot be read")))?;
-        let ours = entry.auth.policies.iter().any(|p| p == ASKS || p.starts_with(SCOPED));
-        let answered = entry.kind == "response" && entry.error.is_empty();
-        if !answered || entry.request.operation != "read" || !ours {
+        if entry.kind != "response" || !entry.error.is_empty() {
             continue;
         }
-        if let Some(credential) = credential(&entry.request.path, tenant) {
-            *read.entry(credential.to_owned()).or_default() += 1;
+        for credential in entry.response.auth.policies.iter().filter_map(|p| scoped(p, tenant)) {
+            of(&mut all, credential).minted += 1;
+        }
+        let ours = entry.auth.policies.iter().any(|p| p == ASKS || p.starts_with(SCOPED));
+        if ours
+            && entry.request.operation == "read"
+            && let Some(credential) = credential(&entry.request.path, tenant)
+        {
+            of(&mut all, credential).read += 1;
         }
     }
-    let mut all: BTreeMap<&str, VaultReads> = BTreeMap::new();
-    let fresh = |credential: &str| VaultReads { credential: credential.to_owned(), read: 0, leased: 0 };
-    for (credential, count) in &read {
-        all.entry(credential).or_insert_with(|| fresh(credential)).read = *count;
-    }
     for (credential, count) in &report.vault_leases {
-        all.entry(credential).or_insert_with(|| fresh(credential)).leased = *count;
+        of(&mut all, credential).leased = *count;
     }
     Ok(all.into_values().collect())
+}
+
+fn of<'a>(all: &'a mut BTreeMap<String, VaultReads>, credential: &str) -> &'a mut VaultReads {
+    let none = VaultReads { credential: credential.to_owned(), read: 0, minted: 0, leased: 0 };
+    all.entry(credential.to_owned()).or_insert(none)
+}
+
+/// The credential of a tenant that a policy lets a scoped token read.
+fn scoped<'a>(policy: &'a str, tenant: &str) -> Option<&'a str> {
+    policy.strip_prefix(SCOPED)?.strip_prefix(tenant)?.strip_prefix("--")
 }
 
 /// `{mount}/data/{tenant}/{credential}`, `{mount}/creds/{tenant}--{credential}` or the same below `/code/`.

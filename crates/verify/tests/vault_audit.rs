@@ -62,6 +62,18 @@ fn one_read_more_is_found_and_a_broken_log_cannot_be_told() {
     assert!(count(&lines, &[("crm", 1)])[0].is_excess());
     assert!(count(&lines, &[])[0].is_excess());
     assert!(!count(&lines, &[("crm", 2)])[0].is_excess());
+    // A token for one path is as good as a read of it, whether or not it was used.
+    let mint = |policy: &str| {
+        json!({"type": "response", "auth": {"policies": ["credential-vault"]},
+            "request": {"operation": "update", "path": "auth/token/create/exequatur-scoped"},
+            "response": {"auth": {"policies": [policy]}}})
+        .to_string()
+    };
+    let lines = vec![mint("exequatur-scoped-t-green--sms"); 2];
+    let found = count(&lines, &[("sms", 1)]);
+    assert_eq!((found[0].read, found[0].minted, found[0].is_excess()), (0, 2, true));
+    assert!(!count(&lines, &[("sms", 2)])[0].is_excess());
+    assert!(count(&[mint("exequatur-scoped-t-blue--sms")], &[]).is_empty());
     let broken = "{\"type\":\"response\"\n";
     assert!(vault_reads(broken.as_bytes(), "t-green", &report(&[])).is_err());
 }

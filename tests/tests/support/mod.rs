@@ -178,12 +178,12 @@ impl Taken {
         let header: Vec<u8> = row.get(0);
         let digest = verify_plan(&header).unwrap().digest().to_string();
         let sql = "SELECT decision FROM approval WHERE lower(hex(plan_digest)) = ?";
-        let decision: Vec<u8> = self.rows("approval", sql, &digest).pop().unwrap().get(0);
+        let decision: Option<Vec<u8>> = self.rows("approval", sql, &digest).pop().unwrap().get(0);
         self.fresh(Order {
             header,
             action: row.get(1),
             definition: Envelope::decode(row.get::<Vec<u8>, _>(2).as_slice()).unwrap(),
-            decision: Some(Envelope::decode(decision.as_slice()).unwrap()),
+            decision: decision.map(|bytes| Envelope::decode(bytes.as_slice()).unwrap()),
             warrant: Warrant::default(),
             signer: ("governance", "warrant"),
         })

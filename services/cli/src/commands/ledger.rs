@@ -164,7 +164,10 @@ fn verify(file: &Path, root_key: &Path, vault_audit: Option<&Path>, app: &App) -
         "zones": report.zones.iter().map(|z| (z.zone.clone(), json!({"size": z.size, "root": z.root}))).collect::<Map<_, _>>(),
     });
     if let (Some(reads), Some(object)) = (&reads, value.as_object_mut()) {
-        let of = |r: &VaultReads| json!({"credential": r.credential, "read": r.read, "leased": r.leased});
+        let of = |r: &VaultReads| {
+            json!({"credential": r.credential, "read": r.read, "minted": r.minted,
+            "leased": r.leased})
+        };
         object.insert("vault".to_owned(), reads.iter().map(of).collect());
     }
     if let (Some(fault), Some(object)) = (&report.first_fault, value.as_object_mut()) {
@@ -191,8 +194,8 @@ fn against_vault(audit: &Path, report: &mut Report) -> Result<Vec<VaultReads>, F
             zone: "credential-vault".to_owned(),
             record: 0,
             what: format!(
-                "Vault was asked {} times for `{}`, and {} leases account for it",
-                excess.read, excess.credential, excess.leased
+                "Vault answered {} reads of `{}` and made {} tokens for it, and {} leases account for that",
+                excess.read, excess.credential, excess.minted, excess.leased
             ),
         });
     }
