@@ -70,7 +70,7 @@ fn zones_of(method: &str) -> Vec<&'static str> {
         "run" | "plan" | "tool" | "policy" => vec!["governance"],
         "approval" => vec!["approval"],
         "credential" => vec!["credential-vault"],
-        "execution" => vec!["connector"],
+        "execution" | "sealing" => vec!["connector"],
         _ => all,
     }
 }

@@ -180,6 +180,24 @@ impl Pki {
         Ok(id)
     }
 
+    /// A further sealing key for the connector, into its key folder and the bundle: what is sealed from now
+    /// on is sealed to it. Gives its id.
+    ///
+    /// # Errors
+    /// When something cannot be written.
+    pub fn new_seal_key(&self) -> Result<String, PkiError> {
+        let _alone = self.lock()?;
+        let (root, mut bundle) = self.read()?;
+        let (suffix, keys) = (bundle::suffix(), self.folder.join("zones/connector/keys"));
+        let key = OpeningKey::generate(&format!("connector-seal-{suffix}"));
+        // The private key first: nothing may be sealed to one that is nowhere.
+        key.save(&keys.join(format!("seal-{suffix}.key"))).map_err(failed)?;
+        let holder = format!("spiffe://{}/zone/connector", bundle.realm);
+        bundle.keys.push(bundle::public(&holder, Purpose::Seal, key.kid(), key.public().to_vec()));
+        self.replace(&root, bundle)?;
+        Ok(key.kid().to_owned())
+    }
+
     /// Revokes a key of the bundle from now on; a key that is revoked stays so. Zones see it
     /// within a second and refuse whatever that key signed.
     ///

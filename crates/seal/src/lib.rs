@@ -37,8 +37,16 @@ impl fmt::Display for SealError {
 
 impl std::error::Error for SealError {}
 
+impl SealError {
+    /// Why, in our own words.
+    #[must_use]
+    pub fn new(what: &str) -> Self {
+        Self(what.to_owned())
+    }
+}
+
 fn error(what: &str) -> SealError {
-    SealError(what.to_owned())
+    SealError::new(what)
 }
 
 /// Seals a value to a recipient key of the trust bundle, bound to its context.

@@ -12,14 +12,14 @@ use exequatur_ledger::{Ledger, outbox};
 use exequatur_operations::{clock_service, ledger_service};
 use exequatur_proto::trust::v1::Purpose;
 use exequatur_reservation_client::reservation_service_client::ReservationServiceClient;
-use exequatur_seal::OpeningKey;
+use exequatur_sealing_server::sealing_service_server::SealingServiceServer;
 use exequatur_service::{Failure, Mode, Server, Zone};
 use exequatur_store::Store;
 use exequatur_vault::Client;
 use tokio::sync::Notify;
 
-use crate::api::Execution;
-use crate::app::{App, Held, Opening, Zones};
+use crate::api::{Execution, Sealing};
+use crate::app::{App, Held, KeyRing, Opening, Zones};
 use crate::config::Config;
 use crate::store::{JournalStore as _, MIGRATIONS, Sqlite};
 
@@ -49,7 +49,8 @@ pub async fn run(mut zone: Zone<Config>) -> Result<(), Failure> {
 
     Server::new()
         .refusals(Arc::clone(&app) as _)
-        .add_service(ExecutionServiceServer::new(Execution(app)))
+        .add_service(ExecutionServiceServer::new(Execution(Arc::clone(&app))))
+        .add_service(SealingServiceServer::new(Sealing(app)))
         .add_service(ledger_service(store.clone(), ledger.clone()))
         .add_service(clock_service(store, ledger))
         .serve(zone)
@@ -76,8 +77,7 @@ fn app(zone: &mut Zone<Config>, store: Store, ledger: Ledger) -> Result<App, Fai
     let peer = |which: Peer| SpiffeId::zone(&zone.common.realm, which).map_err(Fault::internal);
     let approval = channel(&zone.tls, &zone.config.peers.approval, peer(Peer::Approval)?);
     let vault = channel(&zone.tls, &zone.config.peers.credential_vault, peer(Peer::CredentialVault)?);
-    let opening = zone.keys.directory().join("seal.key");
-    let opening_key = OpeningKey::load(&opening)
+    let keys = KeyRing::load(zone.keys.directory().clone())
         .map_err(|e| Failure::Starting(Fault::new(Reason::StatementInvalid, e.to_string())))?;
     let zones = Zones {
         own: zone.id.clone(),
@@ -101,7 +101,7 @@ fn app(zone: &mut Zone<Config>, store: Store, ledger: Ledger) -> Result<App, Fai
         ledger,
         trust: zone.trust.clone(),
         outcome_key: zone.keys.get(Purpose::Outcome)?,
-        opening: Opening { key: opening_key, vault: vault_client, paths: zone.config.vault_paths.clone() },
+        opening: Opening { keys, vault: vault_client, paths: zone.config.vault_paths.clone() },
         held: Held::default(),
         egress: Egress::new(guard, &zone.config.egress.extra_roots)?,
         approval: ReservationServiceClient::new(approval),

@@ -326,11 +326,17 @@ impl Taken {
     /// A zone's connection to another, as that zone.
     pub fn channel(&self, from: &str, to: &str) -> Channel {
         let folder = self.plane.data().join("pki/zones").join(from);
-        let files = TlsFiles {
-            certificate: folder.join("tls.crt"),
-            key: folder.join("tls.key"),
-            ca: self.plane.ready().path("/ca"),
-        };
+        self.channel_with(folder.join("tls.crt"), folder.join("tls.key"), to)
+    }
+
+    /// The operator's connection to a zone.
+    pub fn as_operator(&self, to: &str) -> Channel {
+        let ready = self.plane.ready();
+        self.channel_with(ready.path("/operator/cert"), ready.path("/operator/key"), to)
+    }
+
+    fn channel_with(&self, certificate: PathBuf, key: PathBuf, to: &str) -> Channel {
+        let files = TlsFiles { certificate, key, ca: self.plane.ready().path("/ca") };
         let tls = Tls::load(&files, REALM).unwrap();
         channel(&tls, &self.plane.ready().endpoint(to), id(to).parse::<SpiffeId>().unwrap())
     }

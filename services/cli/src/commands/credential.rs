@@ -8,11 +8,13 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use exequatur_catalog_client::catalog_service_client::CatalogServiceClient;
 use exequatur_proto::credential::v1::{
-    Credential, GetCredentialRequest, HandOver, ListCredentialsRequest, PutCredentialRequest,
-    RemoveCredentialRequest, Reuse, SealContext, SealedValue, VaultEngine, VaultSource,
+    AllowResealRequest, Credential, GetCredentialRequest, HandOver, ListCredentialsRequest,
+    PutCredentialRequest, RemoveCredentialRequest, Reuse, SealContext, SealedValue, VaultEngine, VaultSource,
 };
 use exequatur_proto::definition::v1::Attestation;
+use exequatur_proto::sealing::v1::ResealRequest;
 use exequatur_proto::trust::v1::Purpose;
+use exequatur_sealing_client::sealing_service_client::SealingServiceClient;
 use exequatur_vault::engine_words;
 use serde_json::{Value, json};
 use tonic::Code;
@@ -41,6 +43,11 @@ enum Command {
     Put(Put),
     /// Adds a version to a credential that has one.
     Rotate(Put),
+    /// Has the connector seal values to its newest key; all that are sealed to another when no name is given.
+    Reseal {
+        /// Its name.
+        name: Option<String>,
+    },
     /// The catalog; never a value.
     List,
     /// Removes a credential with all versions.
@@ -141,6 +148,7 @@ pub(crate) async fn run(args: Args, app: &App) -> Result<u8, Failure> {
             let version = put(&plane, &args.name, &args.material()?, true).await?;
             say(&args.name, version, app);
         }
+        Command::Reseal { name } => reseal(&plane, name, app).await?,
         Command::List => list(&plane, app).await?,
         Command::Remove { name } => {
             let message = RemoveCredentialRequest { tenant: plane.tenant.clone(), credential: name.clone() };
@@ -233,7 +241,38 @@ fn seal(plane: &Plane, name: &str, version: u64, value: &[u8]) -> Result<SealedV
         .map_err(|e| Failure::failed("INTERNAL", format!("cannot seal the value: {e}")))
 }
 
-async fn list(plane: &Plane, app: &App) -> Result<(), Failure> {
+/// Moves sealed values to the newest key. What fails stays as it was, and the first failure is told.
+async fn reseal(plane: &Plane, name: Option<String>, app: &App) -> Result<(), Failure> {
+    let connector = format!("spiffe://{}/zone/connector", plane.realm);
+    let newest = plane.trust.key(&connector, Purpose::Seal, None).ok_or_else(|| {
+        Failure::failed("STATEMENT_INVALID", "the trust bundle holds no sealing key of the connector")
+    })?;
+    let (mut catalog, mut sealing) =
+        (client(plane)?, SealingServiceClient::new(plane.channel(Zone::Connector)?));
+    let mut moved = Vec::new();
+    for entry in all(plane).await? {
+        let wanted = name.as_ref().is_none_or(|name| *name == entry.credential);
+        if !wanted || entry.kid.is_empty() || entry.kid == newest.kid {
+            continue;
+        }
+        let (tenant, credential) = (plane.tenant.clone(), entry.credential.clone());
+        let allow = AllowResealRequest {
+            tenant: tenant.clone(),
+            credential: credential.clone(),
+            kid: newest.kid.clone(),
+        };
+        catalog.allow_reseal(request(allow)).await?;
+        sealing.reseal(request(ResealRequest { tenant, credential })).await?;
+        moved.push(entry.credential);
+    }
+    app.output.value(&json!({"kid": newest.kid, "resealed": moved}), || {
+        format!("{} sealed to {}", text::escape(&moved.join(", ")), newest.kid)
+    });
+    Ok(())
+}
+
+/// Every entry of the tenant.
+async fn all(plane: &Plane) -> Result<Vec<Credential>, Failure> {
     let mut client = client(plane)?;
     let mut credentials = Vec::new();
     let mut page_token = String::new();
@@ -243,9 +282,13 @@ async fn list(plane: &Plane, app: &App) -> Result<(), Failure> {
         credentials.extend(page.credentials);
         page_token = page.next_page_token;
         if page_token.is_empty() {
-            break;
+            return Ok(credentials);
         }
     }
+}
+
+async fn list(plane: &Plane, app: &App) -> Result<(), Failure> {
+    let credentials = all(plane).await?;
     let items: Vec<Value> = credentials.iter().map(value).collect();
     app.output.list(&json!({"credentials": items}), &items, || {
         let mut table = Table::new(&["credential", "version", "tools", "updated"]);
@@ -284,6 +327,7 @@ fn value(credential: &Credential) -> Value {
         "tools": tools,
         "pins": pins,
         "updated_at": text::instant(credential.updated_at.as_ref()),
+        "kid": credential.kid,
         "vault": credential.vault.as_ref().map(place),
     })
 }

@@ -35,6 +35,20 @@ enum Command {
     },
     /// Issues a certificate, with what belongs to it.
     Issue(Issue),
+    /// Makes a further sealing key for the connector; then `credential reseal`.
+    NewSealKey {
+        /// Folder of the PKI; the context's when not said.
+        #[arg(long, value_name = "DIR")]
+        pki: Option<PathBuf>,
+    },
+    /// Revokes a key of the trust bundle, by its id, for ever.
+    Revoke {
+        /// Its id.
+        kid: String,
+        /// Folder of the PKI; the context's when not said.
+        #[arg(long, value_name = "DIR")]
+        pki: Option<PathBuf>,
+    },
     /// Gives the connector's journal a new id: for a journal that was lost or restored.
     NewJournal {
         /// Folder of the PKI; the context's when not said.
@@ -79,6 +93,16 @@ pub(crate) async fn run(args: Args, app: &App) -> Result<u8, Failure> {
             });
         }
         Command::Issue(args) => issue(args, app).await?,
+        Command::NewSealKey { pki } => {
+            let kid = Pki::open(&folder(pki, app)?).and_then(|pki| pki.new_seal_key()).map_err(unfit)?;
+            tokio::time::sleep(RELOAD).await;
+            app.output.value(&json!({"kid": kid}), || format!("sealing key {kid}"));
+        }
+        Command::Revoke { kid, pki } => {
+            Pki::open(&folder(pki, app)?).and_then(|pki| pki.revoke(&kid)).map_err(unfit)?;
+            tokio::time::sleep(RELOAD).await;
+            app.output.value(&json!({"kid": kid}), || format!("{} revoked", text::escape(&kid)));
+        }
         Command::NewJournal { pki } => {
             let journal = Pki::open(&folder(pki, app)?).and_then(|pki| pki.new_journal()).map_err(unfit)?;
             app.output.value(&json!({"journal": journal}), || format!("journal {journal}"));

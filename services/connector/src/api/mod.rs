@@ -1,5 +1,7 @@
 //! gRPC in, domain values through, gRPC out.
 
 mod execution;
+mod sealing;
 
 pub use execution::Execution;
+pub use sealing::Sealing;

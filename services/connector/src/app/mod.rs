@@ -24,13 +24,14 @@ mod execute;
 mod finish;
 mod opening;
 mod refusals;
+mod reseal;
 mod resolve;
 mod secrets;
 mod send;
 mod sweep;
 
 pub use execute::Watching;
-pub use opening::{Held, Opening};
+pub use opening::{Held, KeyRing, Opening};
 pub use refusals::Call;
 
 /// Attempts that an action has.

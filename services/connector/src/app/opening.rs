@@ -3,21 +3,22 @@
 
 use exequatur_fault::{Fault, Reason};
 use exequatur_proto::credential::v1::{LeaseResponse, ScopedValue, SealContext, VaultSource, WrappedValue};
-use exequatur_seal::OpeningKey;
 use exequatur_vault::{Client, Error, Kind, Opened, Paths, SecretPath, Token, engine_named};
 
 mod held;
+mod ring;
 
 pub use held::Held;
 pub(crate) use held::{Closed, Holding, Offer, Purpose};
+pub use ring::KeyRing;
 
 /// Field of a key/value secret where the catalog names none.
 const FIELD: &str = "value";
 
 /// Everything that opens a credential.
 pub struct Opening {
-    /// Opens sealed values.
-    pub key: OpeningKey,
+    /// Open sealed values.
+    pub keys: KeyRing,
     /// Opens tokens; `None`: this connector is not configured for Vault.
     pub vault: Option<Client>,
     /// Where in Vault things are.
@@ -32,7 +33,7 @@ impl Opening {
     pub(crate) async fn open(&self, context: &SealContext, lease: LeaseResponse) -> Result<Opened, Fault> {
         match lease {
             LeaseResponse { value: Some(value), wrapped: None, scoped: None, .. } => self
-                .key
+                .keys
                 .open(context, &value)
                 .map(Opened::plain)
                 .map_err(|e| not_granted(&format!("the credential does not open: {e}"))),

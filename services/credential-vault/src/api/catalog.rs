@@ -5,16 +5,17 @@ use std::sync::Arc;
 use exequatur_catalog_server::catalog_service_server::CatalogService;
 use exequatur_fault::Fault;
 use exequatur_proto::credential::v1::{
-    Credential, GetCredentialRequest, GetCredentialResponse, ListCredentialsRequest, ListCredentialsResponse,
-    Pin as ProtoPin, PinToolRequest, PinToolResponse, PutCredentialRequest, PutCredentialResponse,
-    RemoveCredentialRequest, RemoveCredentialResponse, VaultSource,
+    AllowResealRequest, AllowResealResponse, Credential, GetCredentialRequest, GetCredentialResponse,
+    ListCredentialsRequest, ListCredentialsResponse, Pin as ProtoPin, PinToolRequest, PinToolResponse,
+    PutCredentialRequest, PutCredentialResponse, RemoveCredentialRequest, RemoveCredentialResponse,
+    SealedValue, VaultSource,
 };
 use exequatur_service::{Caller, caller};
 use prost::Message as _;
 use tonic::{Request, Response, Status};
 
 use crate::app::{App, Call};
-use crate::store::Entry;
+use crate::store::{Backend, Entry};
 
 /// The service over the use cases.
 pub struct Catalog(pub Arc<App>);
@@ -57,6 +58,21 @@ impl CatalogService for Catalog {
         };
         self.0.answer(&call, result).await?;
         Ok(Response::new(PutCredentialResponse { version: r.version }))
+    }
+
+    async fn allow_reseal(
+        &self,
+        request: Request<AllowResealRequest>,
+    ) -> Result<Response<AllowResealResponse>, Status> {
+        let caller = caller(&request)?;
+        let call = call("/exequatur.credential.v1.CatalogService/AllowReseal", &caller);
+        let r = request.get_ref();
+        let result = match caller.tenant(&r.tenant) {
+            Ok(tenant) => self.0.allow_reseal(&caller.id, tenant, &r.credential, &r.kid).await,
+            Err(fault) => Err(fault),
+        };
+        let expires_at = self.0.answer(&call, result).await?;
+        Ok(Response::new(AllowResealResponse { expires_at: Some(expires_at.to_proto()) }))
     }
 
     async fn list_credentials(
@@ -122,12 +138,20 @@ fn shown(entry: Entry) -> Credential {
         destination: pin.destination,
         attestation: pin.attestation,
     };
+    // Written by this zone, so it reads back.
+    let (vault, kid) = match &entry.newest {
+        Some((Backend::Vault, bytes)) => (VaultSource::decode(bytes.as_slice()).ok(), String::new()),
+        Some((Backend::Sealed, bytes)) => {
+            (None, SealedValue::decode(bytes.as_slice()).map(|value| value.kid).unwrap_or_default())
+        }
+        None => (None, String::new()),
+    };
     Credential {
         credential: entry.credential,
         version: entry.version,
         pins: entry.pins.into_iter().map(pin).collect(),
         updated_at: Some(entry.updated_at.to_proto()),
-        // Written by this zone, so it reads back.
-        vault: VaultSource::decode(entry.vault.as_slice()).ok().filter(|_| !entry.vault.is_empty()),
+        vault,
+        kid,
     }
 }

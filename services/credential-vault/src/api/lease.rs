@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use exequatur_lease_server::lease_service_server::LeaseService;
-use exequatur_proto::credential::v1::{GiveBackRequest, GiveBackResponse, LeaseRequest, LeaseResponse};
+use exequatur_proto::credential::v1::{
+    GiveBackRequest, GiveBackResponse, LeaseRequest, LeaseResponse, PutResealedRequest, PutResealedResponse,
+    TakeSealedRequest, TakeSealedResponse,
+};
 use exequatur_service::caller;
 use tonic::{Request, Response, Status};
 
@@ -30,5 +33,31 @@ impl LeaseService for Leases {
         let result = self.0.give_back(request.get_ref()).await;
         self.0.answer(&call, result).await?;
         Ok(Response::new(GiveBackResponse {}))
+    }
+
+    async fn take_sealed(
+        &self,
+        request: Request<TakeSealedRequest>,
+    ) -> Result<Response<TakeSealedResponse>, Status> {
+        let caller = caller(&request)?.id;
+        let call =
+            Call { method: "/exequatur.credential.v1.LeaseService/TakeSealed", caller: caller.clone() };
+        let r = request.get_ref();
+        let result = self.0.take_sealed(&caller, &r.tenant, &r.credential).await;
+        Ok(Response::new(self.0.answer(&call, result).await?))
+    }
+
+    async fn put_resealed(
+        &self,
+        request: Request<PutResealedRequest>,
+    ) -> Result<Response<PutResealedResponse>, Status> {
+        let caller = caller(&request)?.id;
+        let call =
+            Call { method: "/exequatur.credential.v1.LeaseService/PutResealed", caller: caller.clone() };
+        let r = request.get_ref();
+        let result =
+            self.0.put_resealed(&caller, &r.tenant, &r.credential, r.version, r.value.as_ref()).await;
+        self.0.answer(&call, result).await?;
+        Ok(Response::new(PutResealedResponse {}))
     }
 }

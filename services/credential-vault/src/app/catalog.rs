@@ -16,7 +16,7 @@ use super::{App, is_name};
 use crate::store::{Backend, Entry, Pin};
 
 /// Bytes of a sealed value.
-const MAX_VALUE: usize = 64 * 1024;
+pub(super) const MAX_VALUE: usize = 64 * 1024;
 
 impl App {
     /// One entry.
@@ -175,7 +175,7 @@ impl App {
     }
 
     #[expect(clippy::too_many_arguments, reason = "the fields of one log entry, in its order")]
-    async fn change(
+    pub(super) async fn change(
         &self,
         tx: &mut Tx,
         tenant: &str,

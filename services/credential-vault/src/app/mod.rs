@@ -13,6 +13,7 @@ use crate::store::CatalogStore;
 mod catalog;
 mod lease;
 mod refusals;
+mod reseal;
 mod reuse;
 mod revoke;
 

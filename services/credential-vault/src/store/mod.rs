@@ -23,8 +23,19 @@ pub struct Entry {
     pub updated_at: UnixMillis,
     /// Tools that it serves.
     pub pins: Vec<Pin>,
-    /// `VaultSource` bytes of the newest version, where Vault keeps it; else empty.
-    pub vault: Vec<u8>,
+    /// Where the newest version's bytes lead, and the bytes.
+    pub newest: Option<(Backend, Vec<u8>)>,
+}
+
+/// An operator's leave to move a sealed value to another key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reseal {
+    /// Version that may be taken.
+    pub version: u64,
+    /// Key to seal it to.
+    pub kid: String,
+    /// Its end.
+    pub expires_at: UnixMillis,
 }
 
 /// Where the bytes of a version lead.
@@ -124,6 +135,30 @@ pub trait CatalogStore: Send + Sync {
         credential: &str,
         version: u64,
     ) -> Result<Option<(Backend, Vec<u8>)>, Fault>;
+    /// Gives leave to reseal; replaces an older one of the credential.
+    async fn allow_reseal(
+        &self,
+        tx: &mut Tx,
+        tenant: &str,
+        credential: &str,
+        leave: &Reseal,
+    ) -> Result<(), Fault>;
+    /// The leave of a credential, ended or not.
+    async fn reseal_leave(
+        &self,
+        tx: &mut Tx,
+        tenant: &str,
+        credential: &str,
+    ) -> Result<Option<Reseal>, Fault>;
+    /// Replaces the bytes of a sealed version and ends the leave. False: there is no such version.
+    async fn reseal(
+        &self,
+        tx: &mut Tx,
+        tenant: &str,
+        credential: &str,
+        version: u64,
+        value: &[u8],
+    ) -> Result<bool, Fault>;
     /// Removes entry, values and pins; leases stay. Whether there was one.
     async fn remove(&self, tx: &mut Tx, tenant: &str, credential: &str) -> Result<bool, Fault>;
     /// Replaces all pins of a tool by these (credential, pin).

@@ -10,7 +10,7 @@ use exequatur_store::{Migrator, Tx, fault, migrations};
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
 
-use super::{Backend, CatalogStore, Entry, Lease, Pin};
+use super::{Backend, CatalogStore, Entry, Lease, Pin, Reseal};
 
 /// The zone's own tables.
 pub static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
@@ -18,6 +18,7 @@ pub static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
         (1, "catalog", include_str!("../../migrations/0001_catalog.sql")),
         (2, "vault", include_str!("../../migrations/0002_vault.sql")),
         (3, "reuse", include_str!("../../migrations/0003_reuse.sql")),
+        (4, "reseal", include_str!("../../migrations/0004_reseal.sql")),
     ])
 });
 
@@ -75,24 +76,22 @@ fn lease(row: &SqliteRow) -> Result<Lease, Fault> {
 #[async_trait]
 impl CatalogStore for Sqlite {
     async fn entry(&self, tx: &mut Tx, tenant: &str, credential: &str) -> Result<Option<Entry>, Fault> {
-        let row: Option<(i64, i64, Option<Vec<u8>>)> = sqlx::query_as(
-            "SELECT c.version, c.updated_at, v.value FROM credential c LEFT JOIN sealed_value v
-                ON v.tenant = c.tenant AND v.credential = c.credential AND v.version = c.version
-                    AND v.backend = 'vault'
-             WHERE c.tenant = ? AND c.credential = ?",
+        let row: Option<(i64, i64)> = sqlx::query_as(
+            "SELECT version, updated_at FROM credential
+             WHERE tenant = ? AND credential = ?",
         )
         .bind(tenant)
         .bind(credential)
         .fetch_optional(&mut **tx)
         .await
         .map_err(fault)?;
-        let Some((version, updated_at, vault)) = row else { return Ok(None) };
+        let Some((version, updated_at)) = row else { return Ok(None) };
         Ok(Some(Entry {
             credential: credential.to_owned(),
             version: unsigned(version),
             updated_at: UnixMillis(updated_at),
             pins: pins(tx, tenant, credential).await?,
-            vault: vault.unwrap_or_default(),
+            newest: self.value(tx, tenant, credential, unsigned(version)).await?,
         }))
     }
 
@@ -181,9 +180,79 @@ impl CatalogStore for Sqlite {
         Ok(Some((backend, value)))
     }
 
+    async fn allow_reseal(
+        &self,
+        tx: &mut Tx,
+        tenant: &str,
+        credential: &str,
+        leave: &Reseal,
+    ) -> Result<(), Fault> {
+        sqlx::query(
+            "INSERT OR REPLACE INTO reseal (tenant, credential, version, kid, expires_at) VALUES (?, ?, ?, ?, ?)",
+        )
+        .bind(tenant)
+        .bind(credential)
+        .bind(signed(leave.version))
+        .bind(&leave.kid)
+        .bind(leave.expires_at.0)
+        .execute(&mut **tx)
+        .await
+        .map(drop)
+        .map_err(fault)
+    }
+
+    async fn reseal_leave(
+        &self,
+        tx: &mut Tx,
+        tenant: &str,
+        credential: &str,
+    ) -> Result<Option<Reseal>, Fault> {
+        let row: Option<(i64, String, i64)> =
+            sqlx::query_as("SELECT version, kid, expires_at FROM reseal WHERE tenant = ? AND credential = ?")
+                .bind(tenant)
+                .bind(credential)
+                .fetch_optional(&mut **tx)
+                .await
+                .map_err(fault)?;
+        Ok(row.map(|(version, kid, expires_at)| Reseal {
+            version: unsigned(version),
+            kid,
+            expires_at: UnixMillis(expires_at),
+        }))
+    }
+
+    async fn reseal(
+        &self,
+        tx: &mut Tx,
+        tenant: &str,
+        credential: &str,
+        version: u64,
+        value: &[u8],
+    ) -> Result<bool, Fault> {
+        let done = sqlx::query(
+            "UPDATE sealed_value SET value = ?
+             WHERE tenant = ? AND credential = ? AND version = ? AND backend = 'sealed'",
+        )
+        .bind(value)
+        .bind(tenant)
+        .bind(credential)
+        .bind(signed(version))
+        .execute(&mut **tx)
+        .await
+        .map_err(fault)?;
+        sqlx::query("DELETE FROM reseal WHERE tenant = ? AND credential = ?")
+            .bind(tenant)
+            .bind(credential)
+            .execute(&mut **tx)
+            .await
+            .map_err(fault)?;
+        Ok(done.rows_affected() == 1)
+    }
+
     async fn remove(&self, tx: &mut Tx, tenant: &str, credential: &str) -> Result<bool, Fault> {
         let mut found = 0;
         for statement in [
+            "DELETE FROM reseal WHERE tenant = ? AND credential = ?",
             "DELETE FROM sealed_value WHERE tenant = ? AND credential = ?",
             "DELETE FROM pin WHERE tenant = ? AND credential = ?",
             "DELETE FROM credential WHERE tenant = ? AND credential = ?",

@@ -4,7 +4,7 @@ use exequatur_clock::UnixMillis;
 use exequatur_proto::credential::v1::Reuse;
 use exequatur_store::Store;
 
-use super::{Backend, CatalogStore, Lease, MIGRATIONS, Pin, Sqlite};
+use super::{Backend, CatalogStore, Lease, MIGRATIONS, Pin, Reseal, Sqlite};
 
 fn pin(tool: &str, digest: u8) -> Pin {
     Pin {
@@ -44,6 +44,18 @@ async fn behaves(store: &Store, catalog: &dyn CatalogStore) {
     assert_eq!(catalog.value(&mut tx, "t-green", "sms", 2).await.unwrap().unwrap().1, b"two");
     assert!(catalog.value(&mut tx, "t-green", "sms", 1).await.unwrap().is_none());
     assert!(catalog.value(&mut tx, "t-blue", "sms", 2).await.unwrap().is_none(), "no query crosses a tenant");
+
+    // Leave to reseal is for one version, and is over with the resealing.
+    let leave = |kid: &str| Reseal { version: 2, kid: kid.into(), expires_at: UnixMillis(7) };
+    assert!(catalog.reseal_leave(&mut tx, "t-green", "sms").await.unwrap().is_none());
+    catalog.allow_reseal(&mut tx, "t-green", "sms", &leave("seal-2")).await.unwrap();
+    catalog.allow_reseal(&mut tx, "t-green", "sms", &leave("seal-3")).await.unwrap();
+    assert!(catalog.reseal_leave(&mut tx, "t-blue", "sms").await.unwrap().is_none());
+    assert_eq!(catalog.reseal_leave(&mut tx, "t-green", "sms").await.unwrap(), Some(leave("seal-3")));
+    assert!(catalog.reseal(&mut tx, "t-green", "sms", 2, b"two again").await.unwrap());
+    assert_eq!(catalog.value(&mut tx, "t-green", "sms", 2).await.unwrap().unwrap().1, b"two again");
+    assert!(catalog.reseal_leave(&mut tx, "t-green", "sms").await.unwrap().is_none());
+    assert!(!catalog.reseal(&mut tx, "t-green", "sms", 1, b"old").await.unwrap());
 
     // A new digest replaces the pin; a pin without a value is shown with version 0.
     catalog.pin(&mut tx, "t-green", "sms.send", &[("sms".into(), pin("sms.send", 1))]).await.unwrap();

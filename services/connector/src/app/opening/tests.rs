@@ -13,7 +13,7 @@ use exequatur_vault::setup::Operator;
 use exequatur_vault::{Client, Config, Opened, Paths, SecretPath, engine, scoped_policy};
 use serde_json::json;
 
-use super::Opening;
+use super::{KeyRing, Opening};
 
 const TENANT: &str = "t-green";
 
@@ -57,8 +57,9 @@ impl World {
         std::fs::write(folder.path().join("secret-id"), secret_id["data"]["secret_id"].as_str().unwrap())
             .unwrap();
         std::fs::write(folder.path().join("role-id"), role_id["data"]["role_id"].as_str().unwrap()).unwrap();
+        OpeningKey::generate("seal-1").save(&folder.path().join("seal.key")).unwrap();
         let opening = Opening {
-            key: OpeningKey::generate("seal-1"),
+            keys: KeyRing::load(folder.path().to_path_buf()).unwrap(),
             vault: Some(Client::new(config).unwrap()),
             paths: Paths::default(),
         };
