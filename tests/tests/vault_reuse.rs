@@ -86,6 +86,14 @@ fn one_hand_over_serves_what_the_catalog_lets_it() {
     assert_eq!(calls(&world), before, "no call of Vault");
     users(&world, "1");
 
+    // Ended at Vault behind everybody's back: the first attempt is refused, the second has a new user.
+    world.write("sys/leases/revoke", &json!({"lease_id": lease, "sync": true}));
+    users(&world, "0");
+    let ended = lease;
+    let lease = query(&world, &second);
+    assert_ne!(lease, ended);
+    users(&world, "1");
+
     // Rotated: the next action has a new user, and the old one goes.
     put(&world, "per-run");
     let mine = query(&world, &first);
@@ -123,7 +131,7 @@ fn one_hand_over_serves_what_the_catalog_lets_it() {
     assert_eq!(said.code, 0, "{}", said.stdout);
     let counted = said.json["vault"].as_array().unwrap();
     let orders = counted.iter().find(|c| c["credential"] == "orders-reader").unwrap();
-    assert_eq!((&orders["read"], &orders["leased"]), (&json!(7), &json!(7)), "of ten actions");
+    assert_eq!((&orders["read"], &orders["leased"]), (&json!(8), &json!(8)), "of twelve attempts");
 }
 
 #[test]

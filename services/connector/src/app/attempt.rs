@@ -9,7 +9,7 @@ use exequatur_fault::{Fault, Reason};
 use exequatur_lifecycle::{Event, Journal, next};
 use exequatur_proto::approval::v1::ReserveRequest;
 use exequatur_proto::execution::v1::ExecuteRequest;
-use exequatur_proto::statement::v1::Envelope;
+use exequatur_proto::statement::v1::{Envelope, OutcomeKind};
 use prost::Message as _;
 use tokio::sync::watch;
 
@@ -26,6 +26,8 @@ pub(crate) struct Attempt {
     pub(crate) request: ExecuteRequest,
     /// Open secrets that it uses.
     pub(crate) holding: Vec<Holding>,
+    /// One of them was opened for an earlier action, and may have ended since.
+    pub(crate) reuses: bool,
     pub(crate) stage: watch::Sender<Stage>,
 }
 
@@ -61,7 +63,11 @@ impl App {
         attempt.stage.send_replace(Stage::Step("leased"));
         let open = match self.connect(attempt, secrets).await {
             Ok(open) => open,
-            Err(fault) => return self.abort(attempt, &fault, reservation.as_ref()).await,
+            Err(fault) => {
+                // The next attempt has a secret of its own.
+                let again = fault.is_retryable() || attempt.reuses;
+                return self.abort(attempt, &fault.retryable(again), reservation.as_ref()).await;
+            }
         };
         attempt.stage.send_replace(Stage::Step("connected"));
         let dispatched = match self.dispatch(attempt, reservation.as_ref()).await {
@@ -156,6 +162,10 @@ impl App {
         end: End,
         reservation: Option<&Envelope>,
     ) -> Result<Finished, Fault> {
+        if end.kind != OutcomeKind::Succeeded {
+            // Whatever the reason, a secret that did not lead to success is not offered again.
+            self.held.close_used(&attempt.holding);
+        }
         let relied_on: Vec<Vec<u8>> =
             [attempt.request.warrant.as_ref(), attempt.request.decision.as_ref(), reservation]
                 .into_iter()

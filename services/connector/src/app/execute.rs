@@ -218,8 +218,14 @@ impl App {
         let (sender, receiver) = watch::channel(Stage::Step("prepared"));
         self.attempts().insert(row.key.clone(), receiver.clone());
         let number = row.attempt;
-        let attempt =
-            Attempt { row, checked: door.checked.clone(), request, holding: Vec::new(), stage: sender };
+        let attempt = Attempt {
+            row,
+            checked: door.checked.clone(),
+            request,
+            holding: Vec::new(),
+            reuses: false,
+            stage: sender,
+        };
         tokio::spawn(Arc::clone(self).run(attempt));
         Ok(Watching::Attempt(number, receiver))
     }

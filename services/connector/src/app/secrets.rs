@@ -75,6 +75,7 @@ impl App {
             credential: credential.to_owned(),
             version: lease.version,
         };
+        attempt.reuses |= !lease.reuse_of.is_empty();
         match self.opened(attempt, &context, lease, offers, now).await {
             Ok((opened, holding)) => {
                 if let Some(known) = attempt.row.vault_leases.last_mut() {

@@ -88,10 +88,18 @@ impl Held {
 
     /// Offers those for which this holds no more.
     pub(crate) fn close(&self, gone: impl Fn(&Purpose) -> bool) {
+        self.close_kept(|kept| gone(&kept.purpose));
+    }
+
+    fn close_kept(&self, gone: impl Fn(&Kept) -> bool) {
         let mut secrets = self.lock();
-        let out: Vec<Kept> =
-            secrets.open.extract_if(|_, kept| gone(&kept.purpose)).map(|(_, kept)| kept).collect();
+        let out: Vec<Kept> = secrets.open.extract_if(|_, kept| gone(kept)).map(|(_, kept)| kept).collect();
         secrets.closing.extend(out);
+    }
+
+    /// Offers those that an attempt uses no more.
+    pub(crate) fn close_used(&self, by: &[Holding]) {
+        self.close_kept(|kept| by.iter().any(|holding| Arc::ptr_eq(holding, &kept.offer.holding)));
     }
 
     /// Takes out what is closed and no attempt uses.

@@ -49,3 +49,13 @@ fn a_closed_secret_is_given_back_once_nobody_uses_it() {
     assert_eq!((closed[0].lease.as_str(), closed[0].vault_lease.as_str()), ("l", "database/creds/t--c/1"));
     assert!(!held.has("l") && held.closed().is_empty(), "once");
 }
+
+#[test]
+fn what_an_attempt_used_is_closed_and_nothing_else() {
+    let held = Held::default();
+    let used = held.keep("used", purpose(None, 100), &opened());
+    held.keep("other", purpose(None, 100), &opened());
+    held.close_used(&[used]);
+    assert_eq!(names(&held.offers("t", "c", "r", UnixMillis(0))), ["other"]);
+    assert_eq!(held.closed().len(), 1);
+}
