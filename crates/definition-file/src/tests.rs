@@ -213,6 +213,7 @@ fn mistakes_are_named_with_line_and_nearest_word() {
     broken(MAIL, "security: starttls", "security: startls", "did you mean `starttls`?");
     broken(MAIL, "server: mail.example.com:587", "server: mail.example.com", "must be `host:port`");
     broken(MAIL, "from: ops@example.com", "from: Ops <ops@example.com>", "smtp.from");
+    broken(CRM, "as: bearer, attestation: auto", "as: bearer", "wants a person");
     broken(CRM, "pattern: \"{tenant}/*\"", "pattern: \"{tenant}*\"", "tenant_scope.pattern");
     broken(CRM, "tenant_scope: {$arg: id", "tenant_scope: {$arg: ip", "did you mean `id`?");
     assert!(error(&SMS.replace("reversible: false\n", "")).message.contains("`reversible` is missing"));

@@ -9,7 +9,7 @@ pub use templates::arguments_used;
 
 use exequatur_canonical::{Object, Value, read_arguments};
 use exequatur_proto::definition::v1::{
-    Attestation, Effect, ReturnPolicy, Reversibility, Risk, StatusOutcome, ToolDefinition,
+    Attestation, CredentialUse, Effect, ReturnPolicy, Reversibility, Risk, StatusOutcome, ToolDefinition,
     tool_definition::Template,
 };
 
@@ -91,7 +91,17 @@ fn words(d: &ToolDefinition) -> Checked {
         d.effect() != Effect::Read || d.reversibility() == Reversibility::Reversible,
         "reversibility",
         "a tool that only reads is reversible",
-    )
+    )?;
+    // Else every action that a rule allows would fail at the lease.
+    let wants_person = |used: &CredentialUse| used.attestation() == Attestation::Reservation;
+    match d.credentials.iter().position(wants_person) {
+        Some(at) if d.attestation() == Attestation::Auto => Err(PrepareError::invalid(
+            format!("credentials[{at}]"),
+            "wants a person, and a rule alone may allow this tool: say `attestation: auto` here too, or \
+             `reservation` for the tool",
+        )),
+        _ => Ok(()),
+    }
 }
 
 fn statuses(d: &ToolDefinition) -> Checked {
