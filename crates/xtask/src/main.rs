@@ -14,6 +14,7 @@ const USAGE: &str = "cargo xtask COMMAND
   tools             install the pinned outside tools into .tools/
   lint              format, clippy, protobuf lint and breaking check
   lease-kills [COUNT [SEED]]   kill the connector so often while it holds a dynamic credential (default 500)
+  model [CRASHES [MISHAPS]]   check the protocol's model exhaustively at these bounds (default 2 and 2)
   bench             every benchmark; prints ratios to what is measured beside it in the same run
   fuzz [SECONDS]    run every fuzz target for so long each (default 60; needs a nightly toolchain)
   deny              licences, bans and sources of all dependencies (installs cargo-deny)
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
         ["lease-kills"] => suites::lease_kills(&root, "500", "1"),
         ["lease-kills", count] => suites::lease_kills(&root, count, "1"),
         ["lease-kills", count, seed] => suites::lease_kills(&root, count, seed),
+        ["model", bounds @ ..] if bounds.len() <= 2 => suites::model(&root, bounds),
         ["bench"] => suites::bench(&root),
         ["deny"] => suites::deny(&root),
         ["baseline"] => suites::baseline(&root),

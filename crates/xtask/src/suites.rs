@@ -94,6 +94,12 @@ pub(crate) fn lease_kills(root: &Path, count: &str, seed: &str) -> Result<(), St
     run(Command::new("cargo").current_dir(root).args(arguments).env("KILLS", count).env("SEED", seed))
 }
 
+/// The model of the protocol; small bounds run with all tests.
+pub(crate) fn model(root: &Path, bounds: &[&str]) -> Result<(), String> {
+    let run = ["run", "--release", "--quiet", "-p", "exequatur-model", "--"];
+    cargo(root, &[run.as_slice(), bounds].concat())
+}
+
 /// Benchmarks over real processes.
 pub(crate) fn bench(root: &Path) -> Result<(), String> {
     install(root)?;
