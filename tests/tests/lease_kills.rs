@@ -121,15 +121,20 @@ fn a_killed_connector_leaves_no_lease_and_no_user_behind() {
                 .then(|| std::net::TcpStream::connect(again.endpoint("connector")).ok())?
         });
     }
-    let last = Instant::now();
+    // What lived when the last kill fell is gone in time; attempts that go on make users of their own.
+    let (last, users, leases) = (Instant::now(), world.user_names(), world.live_leases());
     eventually("nothing outlives its time to live", GONE_WITHIN, || {
-        (world.dynamic_users() == "0" && world.live_leases() == 0).then_some(())
+        let gone = world.user_names().is_disjoint(&users) && world.live_leases().is_disjoint(&leases);
+        gone.then_some(())
     });
     let gone = last.elapsed().as_secs();
     for (token, plan) in &plans {
         let ended = plane.until(token, plan, 0, &ENDS);
         assert!(ended["actions"][0]["receipt"].is_string(), "{ended}");
     }
+    eventually("nothing is left", GONE_WITHIN, || {
+        (world.user_names().is_empty() && world.live_leases().is_empty()).then_some(())
+    });
     println!(
         "{kills} kills with seed {seed} ({killed:?}): {holding} while a user was live, {in_flight} before or after; \
          {gone} s after the last one 0 leases and 0 users were live"

@@ -3,6 +3,7 @@
 
 pub(crate) mod front;
 
+use std::collections::BTreeSet;
 use std::process::Command;
 
 use exequatur_testkit::Scene;
@@ -56,14 +57,21 @@ impl World {
     }
 
     pub(crate) fn dynamic_users(&self) -> String {
-        self.sql("SELECT count(*) FROM pg_roles WHERE rolname LIKE 'v-%'")
+        self.user_names().len().to_string()
+    }
+
+    /// Users that Vault made.
+    pub(crate) fn user_names(&self) -> BTreeSet<String> {
+        let names = self.sql("SELECT rolname FROM pg_roles WHERE rolname LIKE 'v-%'");
+        names.lines().map(ToOwned::to_owned).collect()
     }
 
     /// Leases of database users that Vault holds.
-    pub(crate) fn live_leases(&self) -> usize {
+    pub(crate) fn live_leases(&self) -> BTreeSet<String> {
         let path = "sys/leases/lookup/database/creds/demo--orders-reader";
         let found = self.runtime.block_on(self.vault().list(path)).unwrap();
-        found["data"]["keys"].as_array().map_or(0, Vec::len)
+        let keys = found["data"]["keys"].as_array().cloned().unwrap_or_default();
+        keys.iter().map(|key| key.as_str().unwrap().to_owned()).collect()
     }
 
     pub(crate) fn audit(&self) -> Vec<Json> {
