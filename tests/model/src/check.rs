@@ -20,7 +20,8 @@ impl Protocol {
     pub fn check(&self) -> Found {
         let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let checker = self.checker().threads(threads);
-        let checker = checker.finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
+        // Depth first: what waits to be visited is one path, and not half the space.
+        let checker = checker.finish_when(HasDiscoveries::AnyFailures).spawn_dfs().join();
         let is_broken = |expectation: &Expectation, name| match expectation {
             Expectation::Sometimes => checker.is_done() && checker.discovery(name).is_none(),
             _ => checker.discovery(name).is_some(),
