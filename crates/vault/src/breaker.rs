@@ -1,5 +1,6 @@
-//! Keeps a failing Vault from being called: at most six calls that fail begin within any minute, per
-//! lane. Must not know what is called; it is told the time and what became of each call.
+//! Keeps a failing Vault from being called: at most six calls that fail begin within any minute, of which
+//! at most four are an engine's own failures, so that a broken database does not close Vault for other
+//! credentials. Must not know what is called; it is told the time and what became of each call.
 //!
 //! A failure opens the lane for ten seconds (a plain 5xx only the third in a row); then one call is let
 //! through as a probe, and only a probe's success closes the lane. Meanwhile callers get the failure's
@@ -18,6 +19,8 @@ use crate::Kind;
 const WINDOW: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_secs(10);
 const PER_WINDOW: usize = 6;
+/// Of these, failures of a third party behind an engine.
+const ENGINES_OWN: usize = 4;
 const UNDER_WAY: usize = 4;
 const SERVER_ERRORS: u32 = 3;
 /// A call given up by its caller counts as unanswered from this age on.
@@ -61,19 +64,24 @@ enum Verdict {
 }
 
 impl Track {
-    fn judge(&mut self, now: Instant) -> Verdict {
+    /// How many calls that failed began within the last minute.
+    fn recent(&mut self, now: Instant) -> usize {
         while self.failed.front().is_some_and(|began| now.saturating_duration_since(*began) >= WINDOW) {
             self.failed.pop_front();
         }
-        let spent = self.failed.len() >= PER_WINDOW;
+        self.failed.len()
+    }
+
+    /// `limit`: calls that may fail within a minute.
+    fn judge(&mut self, now: Instant, limit: usize) -> Verdict {
+        let failed = self.recent(now);
+        let spent = failed >= limit;
         match &self.open {
             Some(open) if open.probing || now < open.until || spent => Verdict::No(open.kind),
             Some(open) if self.under_way > 0 => Verdict::No(open.kind),
             Some(_) => Verdict::Go { probe: true },
             None if spent => Verdict::No(self.last.unwrap_or(Kind::ServerError)),
-            None if self.under_way >= UNDER_WAY.min(PER_WINDOW.saturating_sub(self.failed.len())) => {
-                Verdict::Wait
-            }
+            None if self.under_way >= UNDER_WAY.min(limit.saturating_sub(failed)) => Verdict::Wait,
             None => Verdict::Go { probe: false },
         }
     }
@@ -134,13 +142,14 @@ impl Breaker {
     /// `None`: all places are taken.
     fn try_admit(&self, lane: Lane, now: Instant) -> Result<Option<Admission<'_>>, Kind> {
         let mut state = self.lock();
-        let mut probe = match state.vault.judge(now) {
+        let limit = PER_WINDOW.saturating_sub(state.engine.recent(now));
+        let mut probe = match state.vault.judge(now, limit) {
             Verdict::Go { probe } => probe,
             Verdict::Wait => return Ok(None),
             Verdict::No(kind) => return Err(kind),
         };
         if lane == Lane::Engine {
-            match state.engine.judge(now) {
+            match state.engine.judge(now, ENGINES_OWN) {
                 Verdict::Go { probe: own } => probe |= own,
                 Verdict::Wait => return Ok(None),
                 Verdict::No(kind) => return Err(kind),

@@ -133,7 +133,9 @@ const fn is_failing(meaning: Meaning, kind: Kind) -> bool {
     match kind {
         // A standby that is asked for its health answers; ordinary calls may be forwarded.
         Kind::Standby => matches!(meaning, Meaning::Ordinary),
-        Kind::Malformed | Kind::TooLarge => true,
+        // Too large is one secret's fault: counted, it would close Vault for all others.
+        Kind::TooLarge => false,
+        Kind::Malformed => true,
         kind => kind.is_retryable(),
     }
 }

@@ -66,6 +66,13 @@ impl World {
         names.lines().map(ToOwned::to_owned).collect()
     }
 
+    /// Users whose statement sleeps now.
+    pub(crate) fn sleeping(&self) -> BTreeSet<String> {
+        let names = self
+            .sql("SELECT usename FROM pg_stat_activity WHERE usename LIKE 'v-%' AND wait_event = 'PgSleep'");
+        names.lines().map(ToOwned::to_owned).collect()
+    }
+
     /// Leases of database users that Vault holds.
     pub(crate) fn live_leases(&self) -> BTreeSet<String> {
         let path = "sys/leases/lookup/database/creds/demo--orders-reader";
