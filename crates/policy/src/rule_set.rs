@@ -5,6 +5,7 @@ use exequatur_proto::policy::v1 as proto;
 use prost::Message as _;
 
 use crate::check;
+use crate::when::When;
 
 /// Largest rule set, bytes.
 pub const MAX_RULE_SET_BYTES: usize = 1 << 20;
@@ -71,6 +72,27 @@ impl RuleSet {
         self.digest
     }
 
+    /// Fields of rules that are part of the language and that nothing enforces yet: a set that uses
+    /// one must not be put in force, since the field would be ignored.
+    #[must_use]
+    pub fn not_enforced(&self) -> Vec<(&str, &'static str)> {
+        let mut out = Vec::new();
+        for rule in &self.message.rules {
+            let used = [
+                ("labels", !rule.labels.is_empty() || looks_at_labels(&rule.when)),
+                ("inputs", !rule.inputs.is_empty()),
+                ("risk", rule.risk != 0),
+                ("reviewers", !rule.reviewers.is_empty()),
+                ("quorum", rule.quorum > 1),
+                ("escalation", rule.escalation.is_some()),
+                ("rate", rule.rate.is_some()),
+                ("notify", !rule.notify.is_empty()),
+            ];
+            out.extend(used.into_iter().filter(|(_, used)| *used).map(|(f, _)| (rule.id.as_str(), f)));
+        }
+        out
+    }
+
     /// What is allowed but most likely not meant, for `policy check`.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
@@ -99,6 +121,10 @@ impl RuleSet {
         }
         out
     }
+}
+
+fn looks_at_labels(when: &str) -> bool {
+    !when.is_empty() && When::compile(when).is_ok_and(|when| when.uses("labels"))
 }
 
 /// The patterns of a rule with the paths they are tried on.

@@ -14,6 +14,8 @@ const USAGE: &str = "cargo xtask COMMAND
   tools             install the pinned outside tools into .tools/
   lint              format, clippy, protobuf lint and breaking check
   fuzz [SECONDS]    run every fuzz target for so long each (default 60; needs a nightly toolchain)
+  rules-equal --pairs N --seed S
+                    compare the rules' index with the naive interpreter on N generated pairs
   deny              licences, bans and sources of all dependencies (installs cargo-deny)
   baseline          take today's protobuf contract as the one that later ones must not break";
 
@@ -30,6 +32,7 @@ fn main() -> ExitCode {
             Ok(seconds) => suites::fuzz(&root, seconds),
             Err(_) => Err(format!("`{seconds}` is no number of seconds")),
         },
+        ["rules-equal", "--pairs", pairs, "--seed", seed] => suites::rules_equal(&root, pairs, seed),
         ["deny"] => suites::deny(&root),
         ["baseline"] => suites::baseline(&root),
         _ => Err(USAGE.to_owned()),

@@ -39,14 +39,14 @@ fn s28_what_is_incomplete_or_mistyped_is_refused_whole() {
     broken("rules:\n  - {tool: a, args_mach: {v: 1}, action: deny}\n", 2, "did you mean `args_match`?");
     broken("rules:\n  - {tool: a, args_match: {}, action: deny}\n", 2, "leave it out");
     broken("rules:\n  - {tool: a, args_match: {v: []}, action: deny}\n", 2, "nothing could match");
-    broken("rules:\n  - {tool: a, args_match: {v: {w: 1}}, action: deny}\n", 2, "must be a scalar");
+    broken("rules:\n  - {tool: a, args_match: {v: {w: 1}}, action: deny}\n", 2, "`w` is not a key here");
     broken("rules:\n  - {tool: a, args_match: {v..w: 1}, action: deny}\n", 2, "none empty");
     broken("rules:\n  - {tool: a, args_match: {v: 1e400}, action: deny}\n", 2, "cannot be an argument");
     broken("rules:\n  - {tool: a, args_match: {v: 010}, action: deny}\n", 2, "quote it");
     broken(
-        "rules:\n  - {tool: a, action: deny}\n  - {tool: b, action: deny, when: 'true'}\n",
+        "rules:\n  - {tool: a, action: deny}\n  - {tool: b, action: deny, whem: 'true'}\n",
         3,
-        "`when` is not a key here",
+        "`whem` is not a key here, did you mean `when`?",
     );
     broken(
         "rules:\n  - {tool: a, action: deny, id: x}\n  - {tool: a, action: deny, id: x}\n",

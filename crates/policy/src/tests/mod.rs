@@ -6,10 +6,14 @@ mod rules;
 
 use exequatur_canonical::{Object, read_arguments};
 
-use crate::{Compiled, Evaluation, Verdict, evaluate, file};
+use crate::{Call, Compiled, Evaluation, Verdict, file};
 
 pub(crate) fn args(text: &str) -> Object {
     read_arguments(text.as_bytes()).unwrap()
+}
+
+pub(crate) fn evaluate(rules: &Compiled, tool: &str, arguments: &Object, irreversible: bool) -> Evaluation {
+    crate::evaluate(rules, &Call { reversible: !irreversible, ..Call::new(tool, arguments) })
 }
 
 /// Evaluates an irreversible action.

@@ -120,7 +120,11 @@ fn explain(args: &Explain, app: &App) -> Result<u8, Failure> {
     let compiled = exequatur_policy::Compiled::new(&rules);
     let arguments = exequatur_canonical::read_arguments(args.arguments.as_bytes())
         .map_err(|e| Failure::bad_input(format!("arguments: {e}")))?;
-    let said = exequatur_policy::evaluate(&compiled, &args.tool, &arguments, args.irreversible);
+    let call = exequatur_policy::Call {
+        reversible: !args.irreversible,
+        ..exequatur_policy::Call::new(&args.tool, &arguments)
+    };
+    let said = exequatur_policy::evaluate(&compiled, &call);
     let verdict = said.verdict.as_str();
     let value = json!({"verdict": verdict, "rule": said.rule, "reason": said.reason, "error": said.error});
     app.output.value(&value, || {
