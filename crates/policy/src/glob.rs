@@ -153,6 +153,17 @@ impl Glob {
         }
     }
 
+    /// Whether it surely matches all that another does.
+    pub(crate) fn covers(&self, other: &Self, reach: Reach) -> bool {
+        match (&self.form, &other.form) {
+            _ if self == other => true,
+            (_, Form::Exact(text)) => self.matches(text, reach),
+            (Form::Begins(begin), _) => other.prefix().starts_with(begin.as_str()),
+            (Form::Ends(end), _) if reach == Reach::Wide => other.suffix().ends_with(end.as_str()),
+            _ => false,
+        }
+    }
+
     /// The fixed text before the first wildcard.
     pub(crate) fn prefix(&self) -> String {
         self.tokens.iter().map_while(fixed).collect()

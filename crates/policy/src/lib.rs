@@ -13,6 +13,7 @@
     )
 )]
 
+mod analysis;
 mod argument;
 mod call;
 mod check;
@@ -34,6 +35,7 @@ mod window;
 #[cfg(test)]
 mod tests;
 
+pub use analysis::{Finding, KnownTool, findings};
 pub use call::Call;
 pub use compiled::Compiled;
 pub use evaluate::{DEFAULT_RULE, Decision, Evaluation, decide, evaluate};

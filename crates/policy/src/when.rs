@@ -76,6 +76,11 @@ impl When {
         self.shape.variables.iter().any(|v| v == variable)
     }
 
+    /// Whether it looks at nothing of the call.
+    pub(crate) fn is_constant(&self) -> bool {
+        self.shape.variables.is_empty()
+    }
+
     /// The argument paths that it names.
     pub(crate) fn paths(&self) -> &[Vec<String>] {
         &self.shape.paths

@@ -81,26 +81,6 @@ fn equal_files_give_equal_bytes() {
 }
 
 #[test]
-fn warnings_tell_what_is_most_likely_not_meant() {
-    let set =
-        file::read("rules:\n  - {tool: '*', action: auto_approve}\n  - {tool: a, action: deny}\n").unwrap();
-    assert_eq!(set.warnings().len(), 2);
-    assert!(set.warnings()[1].contains("never reached"));
-    let set =
-        file::read("rules:\n  - {tool: a, action: deny}\n  - {tool: '*', action: require_human}\n").unwrap();
-    assert!(set.warnings().is_empty());
-    let url = |pattern: &str, action: &str| {
-        let text = format!("rules:\n  - {{tool: a, args_match: {{url: '{pattern}'}}, action: {action}}}\n");
-        file::read(&text).unwrap().warnings()
-    };
-    for pattern in ["https://docs.example.org*", "https://*", "https://docs.*/x"] {
-        assert!(url(pattern, "auto_approve")[0].contains("more than one host"), "{pattern}");
-        assert!(url(pattern, "deny").is_empty());
-    }
-    assert!(url("https://*.example.org/*", "auto_approve").is_empty());
-}
-
-#[test]
 fn bytes_are_checked_as_strictly_as_files() {
     let good =
         file::read("rules:\n  - {tool: a, args_match: {v: ['x*', 1]}, action: require_human}\n").unwrap();

@@ -1,7 +1,9 @@
 //! Tests over whole rule files.
 
+mod attacks;
 mod files;
 mod page;
+mod planted;
 mod rules;
 
 use exequatur_canonical::{Object, read_arguments};
