@@ -244,6 +244,7 @@ fn the_demos_tool_files_are_right() {
         let text = text
             .replace("${HTTP_PORT}", "9001")
             .replace("${SMTP_PORT}", "9002")
+            .replace("${PG_PORT}", "9003")
             .replace("${SMS_ACCOUNT}", "AC1");
         let file = folder.path().join("tool.yaml");
         std::fs::write(&file, text).unwrap();
@@ -251,7 +252,7 @@ fn the_demos_tool_files_are_right() {
         assert!(output.status.success(), "{}", object(&output));
         seen += 1;
     }
-    assert_eq!(seen, 4);
+    assert_eq!(seen, 5);
 }
 
 #[test]

@@ -73,7 +73,7 @@ fn alternatives(node: &Node, out: &mut proto::ArgumentMatch, outer: bool) -> Res
 
 fn typed(node: &Node, kind: proto::ValueType) -> Result<Vec<proto::Pattern>, FileError> {
     if kind == proto::ValueType::Number {
-        return super::either(node)?.iter().map(|item| number_or_range(item)).collect();
+        return super::either(node)?.iter().map(number_or_range).collect();
     }
     super::either(node)?
         .iter()

@@ -49,7 +49,7 @@ fn decide(
     rules: &Compiled,
     tools: Option<&BTreeMap<String, Tool>>,
 ) -> Result<(Owned, Evaluation), Wrong> {
-    let call = Owned::read(line, also).map_err(|why| ("INVALID_LINE", why))?.as_of(tools)?;
+    let call = Owned::read(line, also).map_err(|why| ("INVALID_LINE", why))?.completed(tools)?;
     let said = evaluate(rules, &call.call());
     Ok((call, said))
 }

@@ -90,7 +90,7 @@ impl Owned {
     ///
     /// # Errors
     /// A word for machines and what is wrong.
-    pub(super) fn as_of(
+    pub(super) fn completed(
         mut self,
         tools: Option<&BTreeMap<String, Tool>>,
     ) -> Result<Self, (&'static str, String)> {
