@@ -1,10 +1,10 @@
 //! One condition on one argument: yes, no, or cannot be decided. Knows no verdict.
 
 use exequatur_canonical::{Object, Value};
-use exequatur_proto::action::v1::value::Kind;
-use exequatur_proto::policy::v1::{ArgumentMatch, pattern::Pattern};
+use exequatur_proto::policy::v1::{ArgumentMatch, Elements, Presence};
 
-use crate::glob::{Glob, MAX_TEXT, Reach};
+use crate::glob::Reach;
+use crate::test::Test;
 
 /// Whether a condition holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,14 +15,13 @@ pub(crate) enum Fit {
     Unclear(String),
 }
 
+/// What is asked about the argument.
 #[derive(Debug)]
-enum Alternative {
-    Null,
-    Bool(bool),
-    Whole(i128),
-    Double(f64),
-    Text(String),
-    Glob(Glob),
+enum Asked {
+    Present(bool),
+    Value(Test),
+    Any(Test),
+    All(Test),
 }
 
 /// A compiled condition.
@@ -30,7 +29,7 @@ enum Alternative {
 pub(crate) struct Condition {
     path: String,
     names: Vec<String>,
-    any_of: Vec<Alternative>,
+    asked: Asked,
 }
 
 /// Names joined by dots; `\.` and `\\` for a dot or backslash within a name.
@@ -65,76 +64,136 @@ pub(crate) fn path(text: &str) -> Result<Vec<String>, &'static str> {
     Ok(names)
 }
 
+/// Where a path leads.
+enum Found<'a> {
+    Value(&'a Value),
+    Missing,
+    /// Something that is no object stands on the way.
+    Blocked(&'a Value),
+}
+
+fn find<'a>(names: &[String], arguments: &'a Object) -> Found<'a> {
+    let mut object = arguments;
+    let mut names = names.iter().peekable();
+    while let Some(name) = names.next() {
+        match object.get(name) {
+            None => return Found::Missing,
+            Some(value) if names.peek().is_none() => return Found::Value(value),
+            Some(Value::Object(inner)) => object = inner,
+            Some(other) => return Found::Blocked(other),
+        }
+    }
+    Found::Missing
+}
+
+/// The value at a path, if it is there.
+pub(crate) fn value_at<'a>(names: &[String], arguments: &'a Object) -> Option<&'a Value> {
+    match find(names, arguments) {
+        Found::Value(value) => Some(value),
+        Found::Missing | Found::Blocked(_) => None,
+    }
+}
+
 impl Condition {
-    /// Compiles a condition that was checked.
-    pub(crate) fn compile(condition: &ArgumentMatch) -> Option<Self> {
-        let any_of = condition
-            .any_of
-            .iter()
-            .map(|pattern| match pattern.pattern.as_ref()? {
-                Pattern::Glob(glob) => Some(Alternative::Glob(Glob::compile(glob).ok()?)),
-                Pattern::Scalar(scalar) => Some(match scalar.kind.as_ref()? {
-                    Kind::NullValue(_) => Alternative::Null,
-                    Kind::BoolValue(b) => Alternative::Bool(*b),
-                    Kind::IntValue(n) => Alternative::Whole(i128::from(*n)),
-                    Kind::UintValue(n) => Alternative::Whole(i128::from(*n)),
-                    Kind::DoubleValue(n) => Alternative::Double(*n),
-                    Kind::StringValue(text) => Alternative::Text(text.clone()),
-                    _ => return None,
-                }),
-            })
-            .collect::<Option<Vec<_>>>()?;
-        Some(Self { path: condition.path.clone(), names: path(&condition.path).ok()?, any_of })
+    /// Compiles a condition.
+    ///
+    /// # Errors
+    /// Says what to write instead.
+    pub(crate) fn compile(condition: &ArgumentMatch) -> Result<Self, String> {
+        let names = path(&condition.path)?;
+        let number = |n: i32, name: &str| format!("{n} is no {name}");
+        let presence =
+            Presence::try_from(condition.presence).map_err(|_| number(condition.presence, "presence"))?;
+        let elements =
+            Elements::try_from(condition.elements).map_err(|_| number(condition.elements, "elements"))?;
+        let asked = match (presence, elements) {
+            (Presence::Unspecified, Elements::Unspecified) => Asked::Value(Test::compile(condition)?),
+            (Presence::Unspecified, Elements::Any) => Asked::Any(Test::compile(condition)?),
+            (Presence::Unspecified, Elements::All) => Asked::All(Test::compile(condition)?),
+            (presence, Elements::Unspecified) if condition.any_of.is_empty() && condition.r#type == 0 => {
+                Asked::Present(presence == Presence::Present)
+            }
+            _ => return Err("`present` stands alone".to_owned()),
+        };
+        Ok(Self { path: condition.path.clone(), names, asked })
+    }
+
+    /// The path as it is written.
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The names of the path.
+    pub(crate) fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// The test, if it is a plain one on the whole value.
+    pub(crate) const fn test(&self) -> Option<&Test> {
+        match &self.asked {
+            Asked::Value(test) => Some(test),
+            _ => None,
+        }
     }
 
     /// Tries the condition on arguments.
     pub(crate) fn fit(&self, arguments: &Object, reach: Reach) -> Fit {
-        let mut object = arguments;
-        let mut names = self.names.iter().peekable();
-        while let Some(name) = names.next() {
-            let Some(value) = object.get(name) else {
-                return Fit::Unclear(format!("argument `{}` is missing", self.path));
+        let found = find(&self.names, arguments);
+        if let Asked::Present(wanted) = self.asked {
+            return match found {
+                Found::Value(Value::Null) => self.unclear(&Value::Null),
+                Found::Blocked(value) => self.unclear(value),
+                Found::Value(_) if wanted => Fit::Yes,
+                Found::Missing if !wanted => Fit::Yes,
+                Found::Value(_) | Found::Missing => Fit::No,
             };
-            match value {
-                value if names.peek().is_none() => return self.value(value, reach),
-                Value::Object(inner) => object = inner,
-                other => return self.unclear(other),
+        }
+        let value = match found {
+            Found::Value(value) => value,
+            Found::Missing => return Fit::Unclear(format!("argument `{}` is missing", self.path)),
+            Found::Blocked(value) => return self.unclear(value),
+        };
+        match (&self.asked, value) {
+            (Asked::Value(test), value) => test.fit(value, reach, &self.path),
+            (Asked::Any(test), Value::List(items)) => self.any(test, items, reach),
+            (Asked::All(test), Value::List(items)) => self.all(test, items, reach),
+            (_, other) => self.unclear(other),
+        }
+    }
+
+    fn any(&self, test: &Test, items: &[Value], reach: Reach) -> Fit {
+        let mut out = Fit::No;
+        for item in items {
+            match test.fit(item, reach, &self.path) {
+                Fit::Yes => return Fit::Yes,
+                Fit::No => {}
+                unclear @ Fit::Unclear(_) => out = unclear,
             }
         }
-        Fit::Unclear(format!("argument `{}` is missing", self.path))
+        out
+    }
+
+    fn all(&self, test: &Test, items: &[Value], reach: Reach) -> Fit {
+        if items.is_empty() {
+            return Fit::Unclear(format!("argument `{}` is an empty list", self.path));
+        }
+        let mut out = Fit::Yes;
+        for item in items {
+            match test.fit(item, reach, &self.path) {
+                Fit::No => return Fit::No,
+                Fit::Yes => {}
+                unclear @ Fit::Unclear(_) => out = unclear,
+            }
+        }
+        out
     }
 
     fn unclear(&self, value: &Value) -> Fit {
-        Fit::Unclear(format!(
-            "argument `{}` is {}, which the rule does not speak of",
-            self.path,
-            value.kind()
-        ))
+        unclear(&self.path, value)
     }
+}
 
-    fn value(&self, value: &Value, reach: Reach) -> Fit {
-        let mut spoken_of = false;
-        for alternative in &self.any_of {
-            let (same_kind, equal) = match (alternative, value) {
-                (Alternative::Null, Value::Null) => (true, true),
-                (Alternative::Bool(a), Value::Bool(b)) => (true, a == b),
-                (Alternative::Whole(a), Value::Int(b)) => (true, *a == i128::from(*b)),
-                (Alternative::Whole(a), Value::Uint(b)) => (true, *a == i128::from(*b)),
-                (Alternative::Double(a), Value::Double(b)) => (true, a.to_bits() == b.to_bits()),
-                (Alternative::Text(a), Value::String(b)) => (true, a == b),
-                (Alternative::Glob(glob), Value::String(b)) if b.len() <= MAX_TEXT => {
-                    (true, glob.matches(b, reach))
-                }
-                (Alternative::Glob(_), Value::String(_)) => {
-                    return Fit::Unclear(format!("argument `{}` is too long for a pattern", self.path));
-                }
-                _ => (false, false),
-            };
-            if equal {
-                return Fit::Yes;
-            }
-            spoken_of |= same_kind;
-        }
-        if spoken_of { Fit::No } else { self.unclear(value) }
-    }
+/// The argument is of a shape that the condition does not speak of.
+pub(crate) fn unclear(path: &str, value: &Value) -> Fit {
+    Fit::Unclear(format!("argument `{path}` is {}, which the rule does not speak of", value.kind()))
 }

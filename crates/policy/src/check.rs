@@ -2,15 +2,17 @@
 
 use exequatur_canonical::display::escape;
 use exequatur_proto::action::v1::{Value, value::Kind};
+use exequatur_proto::definition::v1::Risk;
 use exequatur_proto::policy::v1 as proto;
 
-use crate::argument;
+use crate::compiled::CompiledRule;
 use crate::evaluate::DEFAULT_RULE;
-use crate::glob::Glob;
 use crate::{PolicyError, Verdict};
 
 /// Most rules of a set.
 const MAX_RULES: usize = 10_000;
+/// Most values of a condition.
+const MAX_VALUES: usize = 1000;
 /// Longest wait for a person, seconds; waiting without end has its own word.
 pub(crate) const MAX_EXPIRES_S: u64 = 366 * 86_400;
 /// Longest window that a yes opens, seconds.
@@ -79,7 +81,7 @@ pub(crate) fn tool(glob: &str) -> Result<(), &'static str> {
     }
 }
 
-fn rule(path: &str, rule: &proto::Rule) -> Result<(), PolicyError> {
+pub(crate) fn rule(path: &str, rule: &proto::Rule) -> Result<(), PolicyError> {
     let at = |field: &str| format!("{path}.{field}");
     let invalid = |field: &str, why: &str| PolicyError::Invalid { path: at(field), why: why.to_owned() };
     rule_id(&rule.id).map_err(|why| invalid("id", why))?;
@@ -103,27 +105,81 @@ fn rule(path: &str, rule: &proto::Rule) -> Result<(), PolicyError> {
     let mut paths = std::collections::BTreeSet::new();
     for condition in &rule.args_match {
         let here = format!("{path}.args_match.{}", condition.path);
-        argument::path(&condition.path)
-            .map_err(|why| PolicyError::Invalid { path: here.clone(), why: why.to_owned() })?;
         ensure(paths.insert(&condition.path), &here, "the argument stands twice")?;
-        ensure((1..=1000).contains(&condition.any_of.len()), &here, "must hold 1 to 1000 values")?;
+        ensure(condition.any_of.len() <= MAX_VALUES, &here, "must hold 1 to 1000 values")?;
         for pattern in &condition.any_of {
-            self::pattern(&here, pattern)?;
+            if let Some(proto::pattern::Pattern::Scalar(scalar)) = &pattern.pattern {
+                ensure(self::scalar(scalar), &here, "must be a scalar of at most 4096 bytes")?;
+            }
         }
     }
-    Ok(())
+    circumstances(path, rule)?;
+    people(path, rule)?;
+    CompiledRule::compile(rule)
+        .map(|_| ())
+        .map_err(|(field, why)| PolicyError::Invalid { path: at(&field), why })
 }
 
-fn pattern(path: &str, pattern: &proto::Pattern) -> Result<(), PolicyError> {
-    match &pattern.pattern {
-        None => ensure(false, path, "the value is empty"),
-        Some(proto::pattern::Pattern::Glob(glob)) => {
-            Glob::compile(glob).map(|_| ()).map_err(|why| PolicyError::Invalid { path: path.to_owned(), why })
-        }
-        Some(proto::pattern::Pattern::Scalar(scalar)) => {
-            ensure(self::scalar(scalar), path, "must be a scalar")
-        }
+/// A name of a person, agent, label or input.
+pub(crate) fn name(text: &str) -> bool {
+    !text.is_empty() && text.trim() == text && plain_line(text, 256)
+}
+
+fn distinct(path: &str, names: &[String]) -> Result<(), PolicyError> {
+    ensure(names.len() <= MAX_VALUES, path, "must hold at most 1000 names")?;
+    ensure(names.iter().all(|n| name(n)), path, "a name has 1 to 256 bytes on one line")?;
+    let set: std::collections::BTreeSet<&String> = names.iter().collect();
+    ensure(set.len() == names.len(), path, "a name stands twice")
+}
+
+fn circumstances(path: &str, rule: &proto::Rule) -> Result<(), PolicyError> {
+    let at = |field: &str| format!("{path}.{field}");
+    distinct(&at("agent"), &rule.agents)?;
+    distinct(&at("tenant"), &rule.tenants)?;
+    distinct(&at("inputs"), &rule.inputs)?;
+    let names: Vec<String> = rule.labels.iter().map(|l| l.name.clone()).collect();
+    distinct(&at("labels"), &names)?;
+    for label in &rule.labels {
+        distinct(&at("labels"), &label.any_of)?;
+        ensure(!label.any_of.is_empty(), &at("labels"), "a label has at least one value")?;
     }
+    ensure(
+        rule.inputs.is_empty() || rule.verdict() != proto::Verdict::AutoApprove,
+        &at("inputs"),
+        "labels of inputs only tighten: they belong to require_human and deny",
+    )
+}
+
+fn people(path: &str, rule: &proto::Rule) -> Result<(), PolicyError> {
+    let at = |field: &str| format!("{path}.{field}");
+    let asks = rule.verdict() == proto::Verdict::RequireHuman;
+    ensure(
+        asks || (rule.reviewers.is_empty() && rule.quorum == 0 && rule.escalation.is_none()),
+        &at("action"),
+        "reviewers, quorum and escalation belong to require_human",
+    )?;
+    ensure(Risk::try_from(rule.risk).is_ok(), &at("risk"), "must be low, medium or high")?;
+    distinct(&at("reviewers"), &rule.reviewers)?;
+    distinct(&at("notify"), &rule.notify)?;
+    let enough = rule.reviewers.is_empty()
+        || usize::try_from(rule.quorum).is_ok_and(|quorum| quorum <= rule.reviewers.len());
+    ensure(rule.quorum <= 16, &at("quorum"), "must be 1 to 16")?;
+    ensure(enough, &at("quorum"), "asks for more people than there are reviewers")?;
+    if let Some(escalation) = &rule.escalation {
+        distinct(&at("escalation.to"), &escalation.to)?;
+        ensure(!escalation.to.is_empty(), &at("escalation.to"), "names nobody")?;
+        let before = rule.never_expires || escalation.after_s < rule.expires_s;
+        ensure(
+            (1..=MAX_EXPIRES_S).contains(&escalation.after_s) && before,
+            &at("escalation.after"),
+            "must be at least 1 second and before the item expires",
+        )?;
+    }
+    if let Some(rate) = &rule.rate {
+        let fits = rate.count > 0 && (1..=MAX_EXPIRES_S).contains(&rate.per_s);
+        ensure(fits, &at("rate"), "must be a count within 1 second to 366 days")?;
+    }
+    Ok(())
 }
 
 /// A scalar in canonical form.

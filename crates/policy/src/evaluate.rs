@@ -1,15 +1,27 @@
-//! First match wins, with a floor where a rule could not be decided.
+//! First match wins, with a floor where a rule could not be decided or only tightens.
 
 use std::time::Duration;
 
-use exequatur_canonical::Object;
-
 use crate::argument::Fit;
 use crate::compiled::{Compiled, CompiledRule};
-use crate::{DEFAULT_EXPIRES, DEFAULT_WINDOW, Mode, Verdict, stricter};
+use crate::glob::Reach;
+use crate::{Call, DEFAULT_EXPIRES, DEFAULT_WINDOW, Mode, Verdict};
 
 /// The id that stands for what no rule matches.
 pub const DEFAULT_RULE: &str = "default";
+
+/// What a rule set says about one call, without a copy of any text of its rules.
+#[derive(Debug)]
+pub struct Decision<'a> {
+    /// What binds now.
+    pub verdict: Verdict,
+    /// What enforce mode says; equal to `verdict` in enforce mode.
+    pub enforce_verdict: Verdict,
+    /// How many rules were examined.
+    pub examined: usize,
+    mode: Mode,
+    says: Said<'a>,
+}
 
 /// What a rule set says about one action.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +32,7 @@ pub struct Evaluation {
     pub rule: String,
     /// Why, for people.
     pub reason: String,
-    /// The mode of the set.
+    /// The mode of the rule that said so, or else of the set.
     pub mode: Mode,
     /// What enforce mode says; equal to `verdict` in enforce mode.
     pub enforce_verdict: Verdict,
@@ -32,69 +44,152 @@ pub struct Evaluation {
     pub error: Option<String>,
 }
 
-/// Evaluates one action. Pure: equal rules and arguments give an equal answer.
-///
-/// A rule that denies or asks and whose argument is missing or of another shape makes the answer
-/// at least `require_human`, and later rules may still deny; a rule that approves does not match
-/// then. `irreversible` is what the tool's definition says.
+/// One reading of the rules.
+#[derive(Debug)]
+struct Said<'a> {
+    verdict: Verdict,
+    by: Option<&'a CompiledRule>,
+    error: Option<(&'a CompiledRule, String)>,
+    /// The error is why the verdict is no approval.
+    held: bool,
+}
+
+/// Told of every rule that is examined.
+pub(crate) type Watch<'w, 'a> = &'w mut dyn FnMut(&'a CompiledRule, &Fit);
+
+/// Decides one call. Pure: equal rules and calls give an equal answer.
 #[must_use]
-pub fn evaluate(rules: &Compiled, tool: &str, arguments: &Object, irreversible: bool) -> Evaluation {
-    let mut floor: Option<(&CompiledRule, String)> = None;
+pub fn decide<'a>(rules: &'a Compiled, call: &Call<'_>) -> Decision<'a> {
+    watched(rules, call, &mut |_, _| ())
+}
+
+/// Decides one call and tells of every rule that is examined on the way to what enforce mode says.
+pub(crate) fn watched<'a>(rules: &'a Compiled, call: &Call<'_>, watch: Watch<'_, 'a>) -> Decision<'a> {
+    let mut examined = 0;
+    let full = read(rules, call, &mut examined, &|_| true, rules.default, watch);
+    let enforce_verdict = full.verdict;
+    let tried = rules.mode == Mode::Observe && !binds_anyway(rules, call);
+    let says = if tried || rules.observes {
+        let default = if tried { Verdict::AutoApprove } else { rules.default };
+        let counts = |rule: &CompiledRule| counts(rules, call, rule);
+        let binding = read(rules, call, &mut examined, &counts, default, &mut |_, _| ());
+        if tried && binding.by.is_none() {
+            // Nothing binds: what the set would have said is told.
+            Said { verdict: Verdict::AutoApprove, held: false, ..full }
+        } else {
+            binding
+        }
+    } else {
+        full
+    };
+    let mode = says.by.and_then(|rule| rule.mode).unwrap_or(rules.mode);
+    Decision { verdict: says.verdict, enforce_verdict, examined, mode, says }
+}
+
+/// Whether a rule binds this call. One that is only tried out never ends the search for one that does.
+fn counts(rules: &Compiled, call: &Call<'_>, rule: &CompiledRule) -> bool {
+    let binds = binds_anyway(rules, call);
+    match (rule.mode, rules.mode) {
+        (Some(Mode::Enforce), _) | (None, Mode::Enforce) => true,
+        (Some(Mode::Observe), _) => binds && rule.verdict != Verdict::AutoApprove,
+        (None, Mode::Observe) => binds,
+    }
+}
+
+/// What cannot be undone is stopped also by rules that are only tried out.
+fn binds_anyway(rules: &Compiled, call: &Call<'_>) -> bool {
+    !call.reversible && !rules.observe_irreversible
+}
+
+fn read<'a>(
+    rules: &'a Compiled,
+    call: &Call<'_>,
+    examined: &mut usize,
+    counts: &dyn Fn(&CompiledRule) -> bool,
+    default: Verdict,
+    watch: Watch<'_, 'a>,
+) -> Said<'a> {
+    let mut error: Option<(&CompiledRule, String)> = None;
+    let mut floor: Option<&CompiledRule> = None;
     let mut matched: Option<&CompiledRule> = None;
-    for rule in rules.reachable(tool) {
-        match fit(rule, arguments) {
+    let mut candidates = rules.index().candidates(call);
+    while let Some(number) = candidates.next() {
+        let Some(rule) = usize::try_from(number).ok().and_then(|n| rules.rules.get(n)) else { continue };
+        if !counts(rule) || !rule.tool.matches(call.tool, Reach::Wide) {
+            continue;
+        }
+        *examined += 1;
+        let fit = rule.fit(call);
+        watch(rule, &fit);
+        match fit {
+            Fit::No => {}
+            Fit::Yes if rule.tightens => {
+                if floor.is_none_or(|f| f.verdict < rule.verdict) {
+                    floor = Some(rule);
+                }
+            }
             Fit::Yes => {
                 matched = Some(rule);
                 break;
             }
-            Fit::No => {}
-            Fit::Unclear(why) => {
-                if rule.verdict != Verdict::AutoApprove && floor.is_none() {
-                    floor = Some((rule, format!("rule `{}`: {why}", rule.id)));
-                }
+            Fit::Unclear(why) if rule.verdict != Verdict::AutoApprove && error.is_none() => {
+                error = Some((rule, why));
+                candidates.drop_unclear();
             }
+            Fit::Unclear(_) => {}
         }
     }
-    let (says, by) = match matched {
-        Some(rule) => (rule.verdict, Some(rule)),
-        None => (rules.default, None),
-    };
-    let (enforce_verdict, by) = match &floor {
-        Some((rule, _)) if says < Verdict::RequireHuman => {
-            (stricter(says, Verdict::RequireHuman), Some(*rule))
+    let mut verdict = matched.map_or(default, |rule| rule.verdict);
+    let mut by = matched;
+    if let Some(rule) = floor
+        && verdict < rule.verdict
+    {
+        (verdict, by) = (rule.verdict, Some(rule));
+    }
+    let held = error.is_some() && verdict < Verdict::RequireHuman;
+    if let (true, Some((rule, _))) = (held, &error) {
+        (verdict, by) = (Verdict::RequireHuman, Some(*rule));
+    }
+    Said { verdict, by, error, held }
+}
+
+impl Decision<'_> {
+    /// The id of the rule that said so, or [`DEFAULT_RULE`].
+    #[must_use]
+    pub fn rule(&self) -> &str {
+        self.says.by.map_or(DEFAULT_RULE, |rule| rule.id.as_str())
+    }
+
+    /// The answer with texts of its own.
+    #[must_use]
+    pub fn to_evaluation(&self) -> Evaluation {
+        let by = self.says.by;
+        let error = self.says.error.as_ref().map(|(rule, why)| format!("rule `{}`: {why}", rule.id));
+        let verdict = if self.mode == Mode::Observe { self.enforce_verdict } else { self.says.verdict };
+        Evaluation {
+            verdict: self.verdict,
+            rule: self.rule().to_owned(),
+            // In observe mode, the reason tells of what would have been.
+            reason: match (by, &error) {
+                (Some(_), Some(why)) if self.says.held => format!("a person must look: {why}"),
+                (Some(rule), _) if !rule.reason.is_empty() => rule.reason.clone(),
+                (Some(rule), _) => format!("rule `{}` says {verdict}", rule.id),
+                (None, _) => format!("no rule matches, the default is {verdict}"),
+            },
+            mode: self.mode,
+            enforce_verdict: self.enforce_verdict,
+            expires: by.map_or(Some(DEFAULT_EXPIRES), |rule| rule.expires),
+            window: by.map_or(DEFAULT_WINDOW, |rule| rule.window),
+            error,
         }
-        _ => (says, by),
-    };
-    let observed = rules.mode == Mode::Observe && (!irreversible || rules.observe_irreversible);
-    let held_by_floor = floor.as_ref().is_some_and(|(rule, _)| by.is_some_and(|b| b.id == rule.id));
-    Evaluation {
-        verdict: if observed { Verdict::AutoApprove } else { enforce_verdict },
-        rule: by.map_or_else(|| DEFAULT_RULE.to_owned(), |rule| rule.id.clone()),
-        reason: match (by, &floor) {
-            (Some(_), Some((_, why))) if held_by_floor => format!("a person must look: {why}"),
-            (Some(rule), _) if !rule.reason.is_empty() => rule.reason.clone(),
-            (Some(rule), _) => format!("rule `{}` says {enforce_verdict}", rule.id),
-            (None, _) => format!("no rule matches, the default is {enforce_verdict}"),
-        },
-        mode: rules.mode,
-        enforce_verdict,
-        expires: by.map_or(Some(DEFAULT_EXPIRES), |rule| rule.expires),
-        window: by.map_or(DEFAULT_WINDOW, |rule| rule.window),
-        error: floor.map(|(_, why)| why),
     }
 }
 
-/// All conditions must hold. One that surely does not hold settles it, whatever else is unclear.
-fn fit(rule: &CompiledRule, arguments: &Object) -> Fit {
-    let mut unclear = None;
-    for condition in &rule.conditions {
-        match condition.fit(arguments, rule.reach) {
-            Fit::Yes => {}
-            Fit::No => return Fit::No,
-            Fit::Unclear(why) => {
-                unclear.get_or_insert(why);
-            }
-        }
-    }
-    unclear.map_or(Fit::Yes, Fit::Unclear)
+/// Evaluates one call; [`decide`] with texts of its own.
+///
+/// A rule that denies or asks and cannot be decided makes the answer at least `require_human`, and
+/// later rules may still deny; a rule that approves does not match then.
+#[must_use]
+pub fn evaluate(rules: &Compiled, call: &Call<'_>) -> Evaluation {
+    decide(rules, call).to_evaluation()
 }

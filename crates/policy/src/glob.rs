@@ -19,6 +19,30 @@ enum Token {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Glob {
     tokens: Vec<Token>,
+    form: Form,
+}
+
+/// Forms that need no search.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Form {
+    Exact(String),
+    /// Text, then any rest.
+    Begins(String),
+    /// Any run, then text; for wide reach.
+    Ends(String),
+    Other,
+}
+
+impl Form {
+    fn of(tokens: &[Token]) -> Self {
+        let text = |tokens: &[Token]| tokens.iter().map(fixed).collect::<Option<String>>();
+        let form = match tokens {
+            [Token::Run | Token::Rest, end @ ..] if !end.is_empty() => text(end).map(Self::Ends),
+            [begin @ .., Token::Rest] => text(begin).map(Self::Begins),
+            all => text(all).map(Self::Exact),
+        };
+        form.unwrap_or(Self::Other)
+    }
 }
 
 /// How far `*` reaches.
@@ -58,12 +82,12 @@ impl Glob {
                 other => tokens.push(Token::Char(other)),
             }
         }
-        Ok(Self { tokens })
+        Ok(Self { form: Form::of(&tokens), tokens })
     }
 
     /// The glob that matches everything.
     pub(crate) fn any() -> Self {
-        Self { tokens: vec![Token::Rest] }
+        Self { tokens: vec![Token::Rest], form: Form::Begins(String::new()) }
     }
 
     /// Whether the text holds a wildcard or an escape, and so is a glob at all.
@@ -73,9 +97,16 @@ impl Glob {
 
     /// Whether the whole text matches. The caller bounds the text by [`MAX_TEXT`].
     pub(crate) fn matches(&self, text: &str, reach: Reach) -> bool {
-        let wild = self.tokens.iter().any(|t| matches!(t, Token::Run | Token::Rest));
-        if reach == Reach::Narrow && wild && text.split(['/', '\\']).any(|part| part == "..") {
+        if let Form::Exact(exact) = &self.form {
+            return exact == text;
+        }
+        if reach == Reach::Narrow && text.split(['/', '\\']).any(|part| part == "..") {
             return false;
+        }
+        match (&self.form, reach) {
+            (Form::Begins(begin), _) => return text.starts_with(begin.as_str()),
+            (Form::Ends(end), Reach::Wide) => return text.ends_with(end.as_str()),
+            _ => {}
         }
         // Position i is alive when the first i tokens can match what was read so far.
         let mut alive = vec![false; self.tokens.len() + 1];
@@ -119,6 +150,17 @@ impl Glob {
             {
                 *slot = true;
             }
+        }
+    }
+
+    /// Whether it surely matches all that another does.
+    pub(crate) fn covers(&self, other: &Self, reach: Reach) -> bool {
+        match (&self.form, &other.form) {
+            _ if self == other => true,
+            (_, Form::Exact(text)) => self.matches(text, reach),
+            (Form::Begins(begin), _) => other.prefix().starts_with(begin.as_str()),
+            (Form::Ends(end), _) if reach == Reach::Wide => other.suffix().ends_with(end.as_str()),
+            _ => false,
         }
     }
 

@@ -13,20 +13,34 @@
     )
 )]
 
+mod analysis;
 mod argument;
+mod call;
 mod check;
 mod compiled;
+mod context;
 mod evaluate;
 pub mod file;
 mod glob;
+mod index;
+mod number;
 mod rule_set;
+mod test;
+mod trace;
+mod trie;
+mod typed;
+mod when;
+mod window;
 
 #[cfg(test)]
 mod tests;
 
+pub use analysis::{Finding, KnownTool, findings};
+pub use call::Call;
 pub use compiled::Compiled;
-pub use evaluate::{DEFAULT_RULE, Evaluation, evaluate};
+pub use evaluate::{DEFAULT_RULE, Decision, Evaluation, decide, evaluate};
 pub use rule_set::{MAX_RULE_SET_BYTES, PolicyError, RuleSet};
+pub use trace::{Outcome, Step, Trace, explain};
 
 use std::fmt;
 use std::time::Duration;

@@ -5,6 +5,7 @@ use exequatur_proto::policy::v1 as proto;
 use prost::Message as _;
 
 use crate::check;
+use crate::when::When;
 
 /// Largest rule set, bytes.
 pub const MAX_RULE_SET_BYTES: usize = 1 << 20;
@@ -71,48 +72,28 @@ impl RuleSet {
         self.digest
     }
 
-    /// What is allowed but most likely not meant, for `policy check`.
+    /// Fields of rules that are part of the language and that nothing enforces yet: a set that uses
+    /// one must not be put in force, since the field would be ignored.
     #[must_use]
-    pub fn warnings(&self) -> Vec<String> {
+    pub fn not_enforced(&self) -> Vec<(&str, &'static str)> {
         let mut out = Vec::new();
-        let mut catches_all: Option<&str> = None;
         for rule in &self.message.rules {
-            if rule.verdict() == proto::Verdict::AutoApprove {
-                for (path, glob) in globs(rule).filter(|(_, glob)| open_host(glob)) {
-                    out.push(format!(
-                        "rule `{}` approves more than one host: in `{path}` the `*` of `{glob}` ends the host's name; write `/*` after the name",
-                        rule.id
-                    ));
-                }
-            }
-            if let Some(id) = catches_all {
-                out.push(format!("rule `{}` is never reached: rule `{id}` matches every tool", rule.id));
-            } else if rule.args_match.is_empty() && matches!(rule.tool.as_str(), "*" | "**") {
-                catches_all = Some(&rule.id);
-                if rule.verdict() == proto::Verdict::AutoApprove {
-                    out.push(format!("rule `{}` approves every tool that no rule before it names", rule.id));
-                }
-            }
-        }
-        if self.message.mode() == proto::Mode::Observe && self.message.observe_irreversible {
-            out.push("observe mode lets through even what cannot be undone".to_owned());
+            let used = [
+                ("labels", !rule.labels.is_empty() || looks_at_labels(&rule.when)),
+                ("inputs", !rule.inputs.is_empty()),
+                ("risk", rule.risk != 0),
+                ("reviewers", !rule.reviewers.is_empty()),
+                ("quorum", rule.quorum > 1),
+                ("escalation", rule.escalation.is_some()),
+                ("rate", rule.rate.is_some()),
+                ("notify", !rule.notify.is_empty()),
+            ];
+            out.extend(used.into_iter().filter(|(_, used)| *used).map(|(f, _)| (rule.id.as_str(), f)));
         }
         out
     }
 }
 
-/// The patterns of a rule with the paths they are tried on.
-fn globs(rule: &proto::Rule) -> impl Iterator<Item = (&str, &str)> {
-    rule.args_match.iter().flat_map(|condition| {
-        condition.any_of.iter().filter_map(|pattern| match &pattern.pattern {
-            Some(proto::pattern::Pattern::Glob(glob)) => Some((condition.path.as_str(), glob.as_str())),
-            _ => None,
-        })
-    })
-}
-
-/// Whether a URL's host ends in a wildcard: `https://docs.example.org*` is also
-/// `https://docs.example.org.example.net/`.
-fn open_host(glob: &str) -> bool {
-    glob.split_once("://").is_some_and(|(_, rest)| rest.split('/').next().unwrap_or_default().ends_with('*'))
+fn looks_at_labels(when: &str) -> bool {
+    !when.is_empty() && When::compile(when).is_ok_and(|when| when.uses("labels"))
 }

@@ -17,6 +17,8 @@ const USAGE: &str = "cargo xtask COMMAND
   model [CRASHES [MISHAPS]]   check the protocol's model exhaustively at these bounds (default 2 and 2)
   bench             every benchmark; prints ratios to what is measured beside it in the same run
   fuzz [SECONDS]    run every fuzz target for so long each (default 60; needs a nightly toolchain)
+  rules-equal --pairs N --seed S
+                    compare the rules' index with the naive interpreter on N generated pairs
   deny              licences, bans and sources of all dependencies (installs cargo-deny)
   baseline          take today's protobuf contract as the one that later ones must not break";
 
@@ -38,6 +40,7 @@ fn main() -> ExitCode {
         ["lease-kills", count, seed] => suites::lease_kills(&root, count, seed),
         ["model", bounds @ ..] if bounds.len() <= 2 => suites::model(&root, bounds),
         ["bench"] => suites::bench(&root),
+        ["rules-equal", "--pairs", pairs, "--seed", seed] => suites::rules_equal(&root, pairs, seed),
         ["deny"] => suites::deny(&root),
         ["baseline"] => suites::baseline(&root),
         _ => Err(USAGE.to_owned()),

@@ -133,6 +133,14 @@ pub(crate) fn fuzz(root: &Path, seconds: u32) -> Result<(), String> {
     Ok(())
 }
 
+/// The long comparison of the rules' index with the naive interpreter.
+pub(crate) fn rules_equal(root: &Path, pairs: &str, seed: &str) -> Result<(), String> {
+    cargo(
+        root,
+        &["run", "--release", "-p", "exequatur-policy", "--example", "rules_equal", "--", pairs, seed],
+    )
+}
+
 /// Advisories need a network that CI does not have.
 pub(crate) fn deny(root: &Path) -> Result<(), String> {
     if run(Command::new("cargo").args(["deny", "--version"])).is_err() {

@@ -166,10 +166,73 @@ fn rules_are_checked_with_line_and_nearest_word() {
     {
         std::fs::write(&file, text.replace(from, to)).unwrap();
         let output = run(&["--output", "json", "policy", "check", file.to_str().unwrap()]);
-        assert_eq!(output.status.code(), Some(65), "{to}");
-        let message = object(&output)["error"]["message"].as_str().unwrap().to_owned();
-        assert!(message.contains(nearest) && message.contains("line"), "{message}");
+        assert_eq!(output.status.code(), Some(1), "{to}");
+        let answer = object(&output);
+        let finding = &answer["findings"][0];
+        assert_eq!((&answer["ok"], &finding["code"]), (&false.into(), &"invalid".into()));
+        assert!(finding["message"].as_str().unwrap().contains(nearest), "{finding}");
+        assert!(finding["line"].as_u64().unwrap() > 0 && finding["column"].as_u64().unwrap() > 0);
     }
+}
+
+#[test]
+fn rules_decide_test_replay_explain_and_differ() {
+    let folder = tempfile::tempdir().unwrap();
+    let put = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let rules = put(
+        "rules.yaml",
+        "rules:\n  - {id: big, tool: pay, action: deny, when: 'args.amount > 100'}\n  - {id: all, tool: pay, action: auto_approve}\n",
+    );
+    let calls = put(
+        "calls.jsonl",
+        "{\"tool\":\"pay\",\"arguments\":{\"amount\":1e3}}\n{\"tool\":\"pay\",\"arguments_json\":\"{\\\"amount\\\":\\\"500\\\"}\"}\n{\"tool\":\"pay\",\"arguments\":{\"amount\":1}}\nno\n",
+    );
+    let output = run(&["policy", "decide", "--rules", &rules, "--jsonl", "--file", &calls]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let actions: Vec<&Value> = lines.iter().map(|line| &line["action"]).collect();
+    assert_eq!(actions[..3], ["deny", "require_human", "auto_approve"]);
+    assert!(lines[1]["unclear"].is_string());
+    assert_eq!(lines[3]["error"], "INVALID_LINE");
+    assert_eq!(lines.len(), 4);
+
+    let cases = put(
+        "cases.yaml",
+        "rules: rules.yaml\ncases:\n  - {tool: pay, arguments: {amount: 101}, expect: {action: deny, rule: big}}\n  - {tool: pay, expect: require_human}\n",
+    );
+    let output = run(&["--output", "json", "policy", "test", &cases]);
+    assert_eq!(output.status.code(), Some(0));
+    let answer = object(&output);
+    assert_eq!((&answer["ok"], &answer["coverage"]["missed"][0]), (&true.into(), &"all".into()));
+    let bad = put("bad.yaml", "rules: rules.yaml\ncases:\n  - {tool: pay, expect: auto_approve}\n");
+    let output = run(&["--output", "json", "policy", "test", &bad]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(object(&output)["failed"][0]["line"], 3);
+
+    let recorded = put(
+        "recorded.jsonl",
+        "{\"tool\":\"pay\",\"arguments\":{},\"action\":\"auto_approve\",\"reviewer\":\"r\",\"time\":\"2030-01-31T09:00:00Z\"}\n",
+    );
+    let answer =
+        object(&run(&["--output", "json", "policy", "replay", "--rules", &rules, "--file", &recorded]));
+    assert_eq!(answer["changed"][0]["to"], "require_human");
+    assert_eq!(answer["prompts"][0]["day"], "2030-01-31");
+    assert_eq!((&answer["prompts"][0]["before"], &answer["prompts"][0]["after"]), (&0.into(), &1.into()));
+
+    let answer =
+        object(&run(&["--output", "json", "policy", "explain", "--rules", &rules, "pay", "{\"amount\":2}"]));
+    assert_eq!((&answer["steps"][0]["fields"][0]["field"], &answer["rule"]), (&"when".into(), &"all".into()));
+
+    let other = put("other.yaml", "rules:\n  - {id: all, tool: pay, action: deny}\n");
+    let output = run(&["--output", "json", "policy", "diff", &rules, &other]);
+    assert_eq!(output.status.code(), Some(1));
+    let answer = object(&output);
+    assert_eq!((&answer["removed"][0], &answer["changed"][0]), (&"big".into(), &"all".into()));
+    assert_eq!(run(&["policy", "diff", &rules, &rules]).status.code(), Some(0));
 }
 
 #[test]

@@ -265,3 +265,18 @@ async fn revoking_a_run_ends_what_it_has_open_and_tells_the_others() {
     bench.until(&plan.plan, &[State::Withdrawn]).await;
     assert!(bench.connector.asked().is_empty());
 }
+
+#[tokio::test]
+async fn rules_with_what_nothing_enforces_are_refused_and_the_last_good_ones_stay() {
+    let bench = Bench::start().await;
+    let before = bench.app.rule_set(support::TENANT).await.unwrap();
+    for field in ["quorum: 2", "reviewers: [ann]", "notify: ann", "risk: high", "inputs: tainted"] {
+        let yaml = format!("rules:\n  - {{id: one, tool: '*', action: require_human, {field}}}\n");
+        let set = exequatur_policy::file::read(&yaml).unwrap();
+        let fault =
+            bench.app.apply_rule_set(support::OPERATOR, support::TENANT, set.bytes()).await.unwrap_err();
+        assert_eq!(fault.reason(), Reason::InvalidField, "{field}");
+        assert!(fault.message().contains("not enforced") && fault.message().contains("`one`"), "{fault}");
+    }
+    assert_eq!(bench.app.rule_set(support::TENANT).await.unwrap(), before);
+}

@@ -1,15 +1,21 @@
 //! Tests over whole rule files.
 
+mod attacks;
 mod files;
 mod page;
+mod planted;
 mod rules;
 
 use exequatur_canonical::{Object, read_arguments};
 
-use crate::{Compiled, Evaluation, Verdict, evaluate, file};
+use crate::{Call, Compiled, Evaluation, Verdict, file};
 
 pub(crate) fn args(text: &str) -> Object {
     read_arguments(text.as_bytes()).unwrap()
+}
+
+pub(crate) fn evaluate(rules: &Compiled, tool: &str, arguments: &Object, irreversible: bool) -> Evaluation {
+    crate::evaluate(rules, &Call { reversible: !irreversible, ..Call::new(tool, arguments) })
 }
 
 /// Evaluates an irreversible action.

@@ -1,7 +1,7 @@
 //! `canonical digest|verify|show`: a line out per line in, in constant memory. Offline.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use exequatur_canonical::jsonl;
@@ -76,7 +76,12 @@ pub(crate) fn run(args: &Args) -> Result<u8, Failure> {
 }
 
 fn each(lines: &Lines, answer: impl Fn(&[u8]) -> String) -> Result<u8, Failure> {
-    match &lines.file {
+    stream(lines.file.as_deref(), answer)
+}
+
+/// Answers every line of a file or of standard input with a line, in constant memory.
+pub(super) fn stream(file: Option<&Path>, answer: impl FnMut(&[u8]) -> String) -> Result<u8, Failure> {
+    match file {
         Some(path) => {
             let file = std::fs::File::open(path)
                 .map_err(|e| Failure::bad_input(format!("cannot read `{}`: {e}", path.display())))?;
@@ -86,10 +91,29 @@ fn each(lines: &Lines, answer: impl Fn(&[u8]) -> String) -> Result<u8, Failure> 
     }
 }
 
+/// Gives every line of a file or of standard input, in constant memory; one that is too long is empty.
+pub(super) fn lines(file: Option<&Path>, mut give: impl FnMut(&[u8])) -> Result<(), Failure> {
+    let input: Box<dyn Read> = match file {
+        Some(path) => Box::new(
+            std::fs::File::open(path)
+                .map_err(|e| Failure::bad_input(format!("cannot read `{}`: {e}", path.display())))?,
+        ),
+        None => Box::new(std::io::stdin().lock()),
+    };
+    let mut input = BufReader::with_capacity(256 * 1024, input);
+    let mut line = Vec::new();
+    while let Some(whole) = next_line(&mut input, &mut line)
+        .map_err(|e| Failure::failed("INPUT_FAILED", format!("cannot read the input: {e}")))?
+    {
+        give(if whole { &line } else { &[] });
+    }
+    Ok(())
+}
+
 fn pump<R: Read>(
     mut input: BufReader<R>,
     mut out: impl Write,
-    answer: impl Fn(&[u8]) -> String,
+    mut answer: impl FnMut(&[u8]) -> String,
 ) -> Result<u8, Failure> {
     let mut line = Vec::new();
     loop {

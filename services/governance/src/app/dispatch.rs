@@ -20,7 +20,7 @@ use tokio::sync::watch;
 
 use super::change::Cause;
 use super::deliver::is_final;
-use super::drafts::judge;
+use super::drafts::{Caller, judge};
 use super::receipt::Answer;
 use super::{App, PEER};
 use crate::store::{ActionRow, PlanRow};
@@ -212,7 +212,8 @@ impl App {
                 "the tool's definition changed after the proposal; propose again",
             ));
         }
-        let verdict = judge(&checked.definition, &checked.action, rules).verdict;
+        let caller = Caller { tenant: &plan.tenant, agent: &run.agent, now: tx.now() };
+        let verdict = judge(&checked.definition, &checked.action, &caller, rules).verdict;
         if verdict.as_str() != action.verdict
             && (verdict == Verdict::Deny || action.verdict == Verdict::AutoApprove.as_str())
         {

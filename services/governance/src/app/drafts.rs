@@ -4,9 +4,10 @@
 use exequatur_canonical::{
     Action, CanonicalError, Digest, FrozenAction, freeze_value_action, is_tool_name, read_arguments,
 };
+use exequatur_clock::UnixMillis;
 use exequatur_fault::{Fault, Reason, reason_str};
 use exequatur_lifecycle::{Action as State, Event, next};
-use exequatur_policy::{Compiled, Evaluation, Verdict, evaluate};
+use exequatur_policy::{Call, Compiled, Evaluation, Verdict, evaluate};
 use exequatur_prepare::{Definition, PrepareError, Prepared, prepare, tenant_scope};
 use exequatur_proto::definition::v1::{Attestation, Reversibility};
 use exequatur_proto::plan::v1::ToolCall;
@@ -39,6 +40,8 @@ pub(crate) struct Draft {
 /// Who proposes.
 pub(crate) struct Proposer<'a> {
     pub(crate) tenant: &'a str,
+    pub(crate) agent: &'a str,
+    pub(crate) now: UnixMillis,
     pub(crate) scopes: &'a [String],
 }
 
@@ -123,7 +126,12 @@ fn decide(draft: &mut Draft, tool: &Tool, who: &Proposer<'_>, rules: &Compiled) 
     if let Err(error) = tenant_scope(&tool.definition, &draft.action, who.tenant) {
         return deny(Reason::TenantScope, format!("the action reaches outside the run's tenant: {error}"));
     }
-    let evaluation = judge(&tool.definition, &draft.action, rules);
+    let evaluation = judge(
+        &tool.definition,
+        &draft.action,
+        &Caller { tenant: who.tenant, agent: who.agent, now: who.now },
+        rules,
+    );
     let event = match evaluation.verdict {
         Verdict::Deny => Event::Deny,
         Verdict::RequireHuman => Event::Hold,
@@ -140,11 +148,29 @@ fn decide(draft: &mut Draft, tool: &Tool, who: &Proposer<'_>, rules: &Compiled) 
     draft.evaluation = Some(evaluation);
 }
 
+/// Who calls and when, as rules see it.
+pub(crate) struct Caller<'a> {
+    pub(crate) tenant: &'a str,
+    pub(crate) agent: &'a str,
+    pub(crate) now: UnixMillis,
+}
+
 /// What the rules say; a definition that wants a person is never allowed by a rule alone.
-pub(crate) fn judge(definition: &Definition, action: &FrozenAction, rules: &Compiled) -> Evaluation {
+pub(crate) fn judge(
+    definition: &Definition,
+    action: &FrozenAction,
+    caller: &Caller<'_>,
+    rules: &Compiled,
+) -> Evaluation {
     let message = definition.message();
-    let irreversible = message.reversibility() != Reversibility::Reversible;
-    let mut evaluation = evaluate(rules, definition.tool(), &action.action().arguments, irreversible);
+    let call = Call {
+        reversible: message.reversibility() == Reversibility::Reversible,
+        agent: Some(caller.agent),
+        tenant: Some(caller.tenant),
+        time_s: Some(caller.now.0.div_euclid(1000)),
+        ..Call::new(definition.tool(), &action.action().arguments)
+    };
+    let mut evaluation = evaluate(rules, &call);
     if evaluation.verdict == Verdict::AutoApprove && message.attestation() != Attestation::Auto {
         evaluation.verdict = Verdict::RequireHuman;
         "the tool's definition demands a person".clone_into(&mut evaluation.reason);

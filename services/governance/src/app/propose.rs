@@ -111,7 +111,7 @@ impl App {
         set: &RuleSet,
     ) -> Result<Vec<Draft>, Fault> {
         let compiled = Compiled::new(set);
-        let who = Proposer { tenant: &run.tenant, scopes: &run.scopes };
+        let who = Proposer { tenant: &run.tenant, agent: &run.agent, now: tx.now(), scopes: &run.scopes };
         let mut tools: HashMap<String, Tool> = HashMap::new();
         let mut drafts = Vec::new();
         let (mut bytes, mut definitions) = (0, 0);

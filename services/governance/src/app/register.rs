@@ -74,11 +74,15 @@ impl App {
     /// Puts a rule set in force; a repeat changes nothing, a bad one leaves the last good one.
     ///
     /// # Errors
-    /// `NOT_CANONICAL`.
+    /// `NOT_CANONICAL`; `INVALID_FIELD` for what the language has and nothing enforces yet.
     pub async fn apply_rule_set(&self, actor: &str, tenant: &str, bytes: &[u8]) -> Result<Digest, Fault> {
         self.served(tenant)?;
         let set = RuleSet::verify(bytes)
             .map_err(|e| Fault::new(Reason::NotCanonical, format!("the rule set is refused whole: {e}")))?;
+        if let Some((rule, field)) = set.not_enforced().first() {
+            let why = format!("`{field}` in rule `{rule}` is not enforced by this plane yet; leave it out");
+            return Err(Fault::field(field, why).with("rule", *rule));
+        }
         let digest = set.digest();
         let mut tx = self.store.begin().await?;
         if self.rows.put_rule_set(&mut tx, tenant, digest.as_bytes(), set.bytes()).await? {

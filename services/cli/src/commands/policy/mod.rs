@@ -1,5 +1,10 @@
 //! `policy`: rules from a YAML file, checked here and put in force at governance.
 
+mod author;
+mod decide;
+mod input;
+
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use clap::{Args as ClapArgs, Subcommand};
@@ -12,7 +17,9 @@ use super::App;
 use super::plan::hex;
 use crate::connect::{Plane, Zone, request};
 use crate::failure::Failure;
-use crate::text;
+
+/// Longest call that `explain` reads, bytes.
+const MAX_LINE: u64 = 64 * 1024 * 1024;
 
 /// Arguments of `policy`.
 #[derive(ClapArgs, Debug)]
@@ -23,10 +30,32 @@ pub(crate) struct Args {
 
 #[derive(Subcommand, Debug)]
 enum Command {
-    /// Reads a rule file and says whether it is right. Offline.
+    /// Reads a rule file and says what is wrong or most likely not meant; exit 1 then. Offline.
     Check {
         /// Rules, YAML.
         file: PathBuf,
+        /// Tool definitions that the rules are held against.
+        #[arg(long, value_name = "DIR")]
+        tools: Option<PathBuf>,
+    },
+    /// Decides calls, a line each. Offline.
+    Decide(decide::Args),
+    /// Runs the cases of a test file; exit 1 when one does not hold. Offline.
+    Test {
+        /// Cases, YAML.
+        file: PathBuf,
+        /// Rules in place of those that the test file names.
+        #[arg(long, value_name = "FILE")]
+        rules: Option<PathBuf>,
+    },
+    /// Holds rules against recorded decisions and says what would change. Offline.
+    Replay(decide::Args),
+    /// What is different between two rule files; exit 1 when something is. Offline.
+    Diff {
+        /// Rules, YAML.
+        old: PathBuf,
+        /// Rules, YAML.
+        new: PathBuf,
     },
     /// Puts a rule file in force for the tenant.
     Apply {
@@ -41,13 +70,13 @@ enum Command {
 
 #[derive(ClapArgs, Debug)]
 struct Explain {
-    /// Rules, YAML.
-    file: PathBuf,
-    /// The tool.
-    tool: String,
-    /// Arguments, JSON.
-    #[arg(default_value = "{}")]
-    arguments: String,
+    /// Rules, YAML; without it, the first word.
+    #[arg(long, value_name = "FILE")]
+    rules: Option<PathBuf>,
+    /// The tool and its arguments as JSON; without them, one call as `policy decide` reads it is read
+    /// from standard input.
+    #[arg(value_name = "TOOL ARGUMENTS", num_args = 0..=3)]
+    words: Vec<String>,
     /// The tool cannot be undone.
     #[arg(long)]
     irreversible: bool,
@@ -56,17 +85,11 @@ struct Explain {
 /// Runs the command.
 pub(crate) async fn run(args: Args, app: &App) -> Result<u8, Failure> {
     match args.command {
-        Command::Check { file } => {
-            let rules = read(&file)?;
-            let digest = exequatur_canonical::rule_set_digest(rules.bytes()).to_string();
-            let warnings = rules.warnings();
-            for warning in &warnings {
-                app.output.note(&format!("warning: {}", text::escape(warning)));
-            }
-            let value = json!({"valid": true, "digest": digest, "warnings": warnings});
-            app.output.value(&value, || format!("valid, digest {digest}"));
-            Ok(0)
-        }
+        Command::Check { file, tools } => author::check(&file, tools.as_deref(), app),
+        Command::Decide(args) => decide::run(&args),
+        Command::Test { file, rules } => author::test(&file, rules.as_deref(), app),
+        Command::Replay(args) => decide::replay(&args, app),
+        Command::Diff { old, new } => author::diff(&old, &new, app),
         Command::Apply { file } => apply(&file, app).await,
         Command::Get => get(app).await,
         Command::Explain(args) => explain(&args, app),
@@ -116,20 +139,32 @@ async fn get(app: &App) -> Result<u8, Failure> {
 }
 
 fn explain(args: &Explain, app: &App) -> Result<u8, Failure> {
-    let rules = read(&args.file)?;
-    let compiled = exequatur_policy::Compiled::new(&rules);
-    let arguments = exequatur_canonical::read_arguments(args.arguments.as_bytes())
+    let mut words = args.words.iter();
+    let rules = match &args.rules {
+        Some(rules) => rules.clone(),
+        None => PathBuf::from(words.next().ok_or_else(|| Failure::usage("no rules: use `--rules FILE`"))?),
+    };
+    let Some(tool) = words.next() else {
+        let mut line = Vec::new();
+        std::io::stdin()
+            .take(MAX_LINE)
+            .read_to_end(&mut line)
+            .map_err(|e| Failure::failed("INPUT_FAILED", format!("cannot read the input: {e}")))?;
+        let call =
+            input::Owned::read(&line, &[]).map_err(|why| Failure::bad_input(format!("the call {why}")))?;
+        return author::explain(&rules, &call, app);
+    };
+    let text = words.next().map_or("{}", String::as_str);
+    if words.next().is_some() {
+        return Err(Failure::usage("too many words: a tool and its arguments"));
+    }
+    let arguments = exequatur_canonical::read_arguments(text.as_bytes())
         .map_err(|e| Failure::bad_input(format!("arguments: {e}")))?;
-    let said = exequatur_policy::evaluate(&compiled, &args.tool, &arguments, args.irreversible);
-    let verdict = said.verdict.as_str();
-    let value = json!({"verdict": verdict, "rule": said.rule, "reason": said.reason, "error": said.error});
-    app.output.value(&value, || {
-        text::pairs(&[
-            ("verdict", verdict.to_owned()),
-            ("rule", said.rule.clone()),
-            ("reason", said.reason.clone()),
-            ("error", said.error.clone().unwrap_or_default()),
-        ])
-    });
-    Ok(0)
+    let call = input::Owned {
+        tool: tool.clone(),
+        arguments,
+        reversible: !args.irreversible,
+        ..input::Owned::default()
+    };
+    author::explain(&rules, &call, app)
 }
