@@ -1,5 +1,5 @@
-//! Vault misbehaves, end to end: each time the action tells why in a typed word, nothing is sent, no approval
-//! is spent, a failing Vault is left alone, and the same approval is executed once it is well again.
+//! A Vault that fails, in every way that one can: what agents and people see, that nothing is sent, and that
+//! the same approval serves afterwards.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -10,167 +10,88 @@
 
 mod vault_world;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use exequatur_testkit::eventually;
-use exequatur_vault::{Client, Paths, engine};
-use serde_json::{Value as Json, json};
-use vault_world::World;
-use vault_world::front::Does;
+use exequatur_testkit::{VaultFault, eventually};
+use serde_json::json;
+use vault_world::{ENDS, World};
 
-const ENDS: [&str; 3] = ["SUCCEEDED", "FAILED", "IN_DOUBT"];
-const WHILE: Duration = Duration::from_secs(60);
+const SEALED: &str = r#"{"errors":["Vault is sealed"]}"#;
+const STANDBY: &str = r#"{"errors":["local node not active but active cluster node not found"]}"#;
+const LATE: Duration = Duration::from_secs(30);
 
-/// Waits until an action that has not ended names a reason.
-fn waits(world: &World, plan: &str) -> Json {
-    eventually("the action says why it waits", WHILE, || {
-        let now = world.scene.plane.plan(&world.scene.token, plan)["actions"][0].clone();
-        assert!(!ENDS.contains(&now["state"].as_str().unwrap()), "{now}");
-        now["reason"].as_str().is_some_and(|reason| !reason.is_empty()).then_some(now)
-    })
-}
+/// What fails, at which paths, how, and whose client meets it.
+const OUTAGES: [(&str, &str, VaultFault, &str); 12] = [
+    ("sealed", "/v1/", VaultFault::Answer(503, SEALED), "credential-vault"),
+    ("standby", "/v1/", VaultFault::Answer(500, STANDBY), "credential-vault"),
+    ("standby that sends on", "/v1/", VaultFault::Answer(307, ""), "credential-vault"),
+    ("429", "/v1/auth/token/create", VaultFault::Answer(429, "{}"), "credential-vault"),
+    ("500", "/v1/auth/approle/login", VaultFault::Answer(500, "{}"), "credential-vault"),
+    (
+        "a page of something else",
+        "/v1/auth/token/create",
+        VaultFault::Answer(200, "<html>"),
+        "credential-vault",
+    ),
+    ("slow", "/v1/", VaultFault::Late(LATE), "credential-vault"),
+    ("cut", "/v1/auth/token/create", VaultFault::Cut, "credential-vault"),
+    ("503 to the connector", "/v1/secret/", VaultFault::Answer(503, "{}"), "connector"),
+    ("429 to the connector", "/v1/secret/", VaultFault::Answer(429, "{}"), "connector"),
+    ("the connector is cut off", "/v1/secret/", VaultFault::Cut, "connector"),
+    ("hanging for the connector", "/v1/secret/", VaultFault::Hang, "connector"),
+];
 
-fn ended(world: &World, plan: &str) -> Json {
-    world.scene.until(plan, &ENDS)
-}
-
-/// Approved texts that wait for Vault are sent once each, once it is well.
 #[test]
-fn a_vault_that_fails_spends_no_approval_and_is_left_alone() {
-    let world = World::start();
-    let front = world.front();
-    let faults = [
-        Does::Status(429),
-        Does::Status(500),
-        Does::Status(503),
-        Does::Garbage,
-        Does::Hang,
-        Does::Late(Duration::from_secs(30)),
-    ];
-    for (number, fault) in faults.into_iter().enumerate() {
-        let number = format!("1555016{number}");
-        front.does(fault.clone());
-        let start = Instant::now();
-        let plan = world.scene.sms(&format!("+{number}"));
-        let waiting = waits(&world, &plan);
-        assert_eq!(waiting["reason"], "UNAVAILABLE", "{fault:?} {waiting}");
-        assert_eq!(world.scene.seen("sms", &number), 0, "{fault:?}");
-        let asked = front.asked(start, "/token/create/");
-        assert!((1..=6).contains(&asked), "{fault:?}: {asked} calls");
-        front.does(Does::Pass);
-        let last = ended(&world, &plan);
-        assert_eq!(last["state"], "SUCCEEDED", "{fault:?} {last}");
-        assert_eq!(world.scene.seen("sms", &number), 1, "{fault:?}");
-        // One approval, reserved for each attempt and committed once.
-        assert!(front.asked(start, "/token/create/") <= 7, "{fault:?}");
+fn an_outage_sends_nothing_and_spends_no_approval() {
+    let world = World::fronted();
+    let scene = &world.scene;
+    for (number, (what, path, fault, zone)) in (15_550_300..).zip(OUTAGES) {
+        // A fresh process: no login and no memory of the outage before.
+        scene.plane.kill(zone);
+        world.front().order(path, fault);
+        let plan = scene.sms(&format!("+{number}"));
+        let waits = world.until_reason(&plan, "UNAVAILABLE");
+        assert!(["READY", "EXECUTING"].contains(&waits["state"].as_str().unwrap()), "{what}: {waits}");
+        assert_eq!(scene.seen("sms", &number.to_string()), 0, "{what}");
+        world.front().heal();
+        scene.plane.kill(zone);
+        let ended = scene.until(&plan, &ENDS);
+        assert_eq!(ended["state"], "SUCCEEDED", "{what}: {ended}");
+        assert_eq!(scene.seen("sms", &number.to_string()), 1, "{what}");
     }
-    // Too much is no outage: it would be too much again.
-    front.does(Does::Flood);
-    let plan = world.scene.sms("+15550169");
-    let last = ended(&world, &plan);
-    assert_eq!((&last["state"], &last["reason"]), (&json!("FAILED"), &json!("CREDENTIAL_NOT_GRANTED")));
-    assert_eq!(world.scene.seen("sms", "15550169"), 0);
-    let (code, said) = world.scene.verified();
+    world.nothing_holds(world.sms_token().as_bytes());
+    let (code, said) = scene.verified();
     assert_eq!(code, 0, "{said}");
 }
 
-/// S38: somebody else opened the wrapping token, or put another in its place.
 #[test]
-fn a_wrapping_token_that_is_not_ours_alone_stops_the_action() {
-    let world = World::start();
-    let front = world.front();
-    let other = Paths::default().of(engine("kv2").unwrap(), "demo", "sms-token").unwrap();
-    let ready = world.scene.plane.ready();
-    let config = json!({
-        "address": ready.text("/vault/address"), "ca": ready.text("/vault/ca"),
-        "auth": {"method": "approle", "role_id": world.role_id(),
-            "secret_id_file": world.scene.plane.data().join("vault/secret-id")},
-    });
-    let swapped = world.runtime.block_on(async {
-        let asker = Client::new(serde_json::from_value(config).unwrap()).unwrap();
-        asker.read_wrapped(&other, None, 60).await.unwrap().token.expose().to_owned()
-    });
-    for fault in [Does::Open, Does::Swap(swapped)] {
-        front.does(fault.clone());
-        let plan = world.scene.propose("crm.read", &json!({"id": "117"}));
-        let held = eventually("the action is on hold", WHILE, || {
-            let now = world.scene.plane.plan(&world.scene.token, &plan)["actions"][0].clone();
-            (now["reason"] == "OPERATOR_HOLD").then_some(now)
-        });
-        assert!(held["message"].as_str().unwrap().contains("rotate"), "{held}");
-        let log = std::fs::read_to_string(world.scene.plane.data().join("connector/process.log")).unwrap();
-        assert!(log.contains("security event"), "{fault:?}");
-        assert!(world.scene.plane.providers().of("crm").is_empty(), "{fault:?}");
-        front.does(Does::Pass);
-        std::thread::sleep(Duration::from_secs(3));
-        let still = world.scene.plane.plan(&world.scene.token, &plan)["actions"][0].clone();
-        assert_eq!(still["reason"], "OPERATOR_HOLD", "only a person lets it go: {still}");
-        assert_eq!(world.scene.plane.cli(&["plan", "cancel", &plan]).code, 0);
-    }
-    let plan = world.scene.propose("crm.read", &json!({"id": "117"}));
-    assert_eq!(ended(&world, &plan)["state"], "SUCCEEDED");
-}
-
-/// What Vault holds, and what it lets us: no retry mends these, and an operator's hand does.
-#[test]
-fn what_vault_refuses_or_lacks_is_told_apart_from_an_outage() {
-    let world = World::start();
-    let secret = "secret/data/demo/crm-token";
-    let right = world.runtime.block_on(world.vault().read(secret)).unwrap()["data"]["data"]["value"].clone();
+fn a_login_that_died_behind_the_clients_back_is_made_again() {
+    let world = World::fronted();
+    let scene = &world.scene;
     let read = || {
-        let plan = world.scene.propose("crm.read", &json!({"id": "117"}));
-        ended(&world, &plan)
+        let plan = scene.propose("crm.read", &json!({"id": "117"}));
+        assert_eq!(scene.until(&plan, &ENDS)["state"], "SUCCEEDED");
     };
-    let granted = |data: &Json| {
-        world.write(secret, &json!({"data": data}));
-        read()
-    };
-    for data in [
-        json!({"other": right}),
-        json!({"value": ""}),
-        json!({"value": 7}),
-        json!({"value": {"a": "b"}}),
-        json!({"value": "x".repeat(64 * 1024 + 1)}),
-        json!({"value": "two\nlines"}),
-    ] {
-        let refused = granted(&data);
-        assert_eq!(refused["state"], "FAILED", "{refused}");
-        assert_ne!(refused["reason"], "PROVIDER_REFUSED", "{refused}");
-    }
-    assert!(world.scene.plane.providers().of("crm").is_empty(), "nothing was sent");
-    assert_eq!(granted(&json!({"value": right}))["state"], "SUCCEEDED");
+    read();
+    // Every login of the role is revoked at once.
+    world.write("sys/leases/revoke-prefix/auth/approle/login", &json!({}));
+    world.front().forget();
+    read();
+    let logins = world.front().asked().iter().filter(|a| a.path == "/v1/auth/approle/login").count();
+    assert_eq!(logins, 1);
 
-    // Binary, by the field's name.
-    let put = ["credential", "put", "crm-token", "--vault", "kv2", "--hand-over", "wrapped"];
-    let field = [put.as_slice(), &["--field", "value_base64"]].concat();
-    assert_eq!(world.scene.plane.cli(&field).code, 0);
-    use base64::Engine as _;
-    let encoded = base64::engine::general_purpose::STANDARD.encode(right.as_str().unwrap());
-    assert_eq!(granted(&json!({"value_base64": encoded}))["state"], "SUCCEEDED");
-    assert_eq!(granted(&json!({"value_base64": "no base64!"}))["reason"], "CREDENTIAL_NOT_GRANTED");
-    assert_eq!(world.scene.plane.cli(&put).code, 0);
-    assert_eq!(granted(&json!({"value": right}))["state"], "SUCCEEDED");
-
-    // Permission denied: the policy is taken away and given back.
-    let policies = world.scene.plane.data().join("vault/setup/policies");
-    let policy = std::fs::read_to_string(policies.join("credential-vault.hcl")).unwrap();
-    let narrowed = policy.replace("secret/data/*", "secret/data/nobody/*");
-    world.write("sys/policies/acl/credential-vault", &json!({"policy": narrowed}));
-    let refused = read();
-    assert_eq!((&refused["state"], &refused["reason"]), (&json!("FAILED"), &json!("CREDENTIAL_NOT_GRANTED")));
-    world.write("sys/policies/acl/credential-vault", &json!({"policy": policy}));
-    assert_eq!(read()["state"], "SUCCEEDED");
-
-    // The login is revoked behind its back, while a dynamic user is held: the next action logs in anew.
-    let list = world.runtime.block_on(world.vault().list("auth/token/accessors")).unwrap();
-    for accessor in list["data"]["keys"].as_array().unwrap() {
-        let body = json!({"accessor": accessor});
-        let state = world.write("auth/token/lookup-accessor", &body);
-        if state["data"]["policies"] == json!(["credential-vault"]) {
-            world.write("auth/token/revoke-accessor", &body);
-        }
-    }
-    let query = world.scene.propose("db.query", &json!({"customer": "117"}));
-    assert_eq!(ended(&world, &query)["state"], "SUCCEEDED");
-    assert_eq!(read()["state"], "SUCCEEDED");
+    // The login dies while an attempt holds a dynamic user: a new one ends that user's lease.
+    let file = scene.plane.data().join("tenant/db.query.yaml");
+    let slow = std::fs::read_to_string(file)
+        .unwrap()
+        .replace("WHERE customer = $1", "WHERE customer = $1 AND pg_sleep(2) IS NOT NULL");
+    let changed = scene.plane.folder().join("slow.yaml");
+    std::fs::write(&changed, &slow).unwrap();
+    assert_eq!(scene.plane.cli(&["tool", "apply", changed.to_str().unwrap()]).code, 0);
+    let query = scene.propose("db.query", &json!({"customer": "118"}));
+    eventually("the user is there", Duration::from_secs(20), || (world.dynamic_users() == "1").then_some(()));
+    world.write("sys/leases/revoke-prefix/auth/approle/login", &json!({}));
+    let ended = scene.until(&query, &ENDS);
+    assert!(["SUCCEEDED", "FAILED"].contains(&ended["state"].as_str().unwrap()), "{ended}");
+    eventually("the user is gone", Duration::from_secs(20), || (world.dynamic_users() == "0").then_some(()));
 }

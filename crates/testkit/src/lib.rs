@@ -12,11 +12,13 @@ mod cli;
 mod plane;
 mod provider;
 mod scene;
+mod vault_front;
 
 pub use cli::Output;
 pub use plane::{Plane, Ready, program};
 pub use provider::Providers;
 pub use scene::{Scene, provider_body};
+pub use vault_front::{Asked, VaultFault, VaultFront};
 
 use std::time::{Duration, Instant};
 

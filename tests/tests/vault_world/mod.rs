@@ -1,27 +1,121 @@
 //! A plane over a real OpenBao and a real PostgreSQL, with an operator's look at both.
 #![allow(dead_code, reason = "each test takes what it needs")]
 
-pub(crate) mod front;
-
 use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
-use exequatur_testkit::Scene;
+use exequatur_testkit::{Scene, VaultFront, eventually};
 use exequatur_vault::Token;
 use exequatur_vault::setup::Operator;
 use serde_json::{Value as Json, json};
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions as _, Row as _};
 use tokio::runtime::Runtime;
+
+pub(crate) const ENDS: [&str; 4] = ["SUCCEEDED", "FAILED", "REFUSED", "IN_DOUBT"];
 
 /// The plane and a runtime for the calls of tests.
 pub(crate) struct World {
     pub(crate) scene: Scene,
     pub(crate) runtime: Runtime,
+    front: Option<VaultFront>,
 }
 
 impl World {
     pub(crate) fn start() -> Self {
         let scene = Scene::with(&["--vault", "openbao", "--pg"]);
-        Self { scene, runtime: Runtime::new().unwrap() }
+        Self { scene, runtime: Runtime::new().unwrap(), front: None }
+    }
+
+    /// The same with a front between the zones and OpenBao.
+    pub(crate) fn fronted() -> Self {
+        let mut world = Self::start();
+        let address = world.scene.plane.ready().text("/vault/address");
+        let folder = world.scene.plane.data().join("vault");
+        let front = VaultFront::start(address.trim_start_matches("https://"), &folder);
+        let before = format!("\"{}\"", front.address());
+        world.front = Some(front);
+        for zone in ["credential-vault", "connector"] {
+            world.configure(zone, &format!("\"{address}\""), &before);
+        }
+        world
+    }
+
+    pub(crate) fn front(&self) -> &VaultFront {
+        self.front.as_ref().unwrap()
+    }
+
+    /// Changes a zone's configuration and has the zone started again.
+    pub(crate) fn configure(&self, zone: &str, from: &str, to: &str) {
+        let file = self.scene.plane.data().join(zone).join("zone.toml");
+        let text = std::fs::read_to_string(&file).unwrap();
+        assert!(text.contains(from), "`{from}` is in {text}");
+        std::fs::write(&file, text.replace(from, to)).unwrap();
+        self.scene.plane.kill(zone);
+    }
+
+    pub(crate) fn read(&self, path: &str) -> Json {
+        self.runtime.block_on(self.vault().read(path)).unwrap()
+    }
+
+    pub(crate) fn put(&self, credential: &str, data: &Json) {
+        self.write(&format!("secret/data/demo/{credential}"), &json!({ "data": data }));
+    }
+
+    /// Where the catalog says that a credential is.
+    pub(crate) fn catalog(&self, credential: &str, hand_over: &str, field: &str) {
+        let arguments = ["credential", "put", credential, "--vault", "kv2", "--hand-over", hand_over];
+        let said = self.scene.plane.cli(&[&arguments[..], &["--field", field]].concat());
+        assert_eq!(said.code, 0, "{} {}", said.stdout, said.stderr);
+    }
+
+    /// The first action, once it says this reason.
+    pub(crate) fn until_reason(&self, plan: &str, reason: &str) -> Json {
+        eventually(&format!("the action says {reason}"), Duration::from_secs(60), || {
+            let action = self.scene.plane.plan(&self.scene.token, plan)["actions"][0].clone();
+            (action["reason"] == reason).then_some(action)
+        })
+    }
+
+    /// States of approval's items, of which each was approved by a person, oldest first.
+    pub(crate) fn approvals(&self) -> Vec<String> {
+        let file = self.scene.plane.data().join("approval/zone.db");
+        self.runtime.block_on(async {
+            let options = SqliteConnectOptions::new().filename(file).read_only(true);
+            let mut connection = options.connect().await.unwrap();
+            let rows = sqlx::query("SELECT state FROM item ORDER BY rowid").fetch_all(&mut connection).await;
+            rows.unwrap().iter().map(|row| row.get(0)).collect()
+        })
+    }
+
+    /// What the provider of text messages takes for a password.
+    pub(crate) fn sms_token(&self) -> String {
+        let file = self.scene.plane.data().join("demo-providers/accounts.json");
+        let accounts: Json = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+        accounts.pointer("/sms/token").unwrap().as_str().unwrap().to_owned()
+    }
+
+    /// No file of the plane holds the secret: logs, databases, exports, Vault's audit log. The providers' own
+    /// folder is where it must be.
+    pub(crate) fn nothing_holds(&self, secret: &[u8]) {
+        let _ = self.scene.verified();
+        let providers = self.scene.plane.data().join("demo-providers");
+        let holds = |folder: &Path| {
+            let files = files(folder);
+            let with = |file: &&PathBuf| {
+                let content = std::fs::read(file).unwrap_or_default();
+                content.windows(secret.len()).any(|part| part == secret)
+            };
+            files.iter().filter(with).cloned().collect::<Vec<_>>()
+        };
+        assert!(!holds(&providers).is_empty(), "the search finds what is there");
+        let found: Vec<_> = holds(self.scene.plane.folder())
+            .into_iter()
+            .filter(|file| !file.starts_with(&providers))
+            .collect();
+        assert!(found.is_empty(), "{found:?}");
     }
 
     pub(crate) fn vault(&self) -> Operator {
@@ -92,23 +186,20 @@ impl World {
         answer["data"]["role_id"].as_str().unwrap().to_owned()
     }
 
-    /// A server before OpenBao that the zones speak to from now on.
-    pub(crate) fn front(&self) -> front::Front {
-        exequatur_identity::install_crypto();
-        let (plane, real) = (&self.scene.plane, self.scene.plane.ready().text("/vault/address"));
-        let front = self.runtime.block_on(front::Front::start(real.clone(), &plane.data().join("vault")));
-        for zone in ["credential-vault", "connector"] {
-            let file = plane.data().join(zone).join("zone.toml");
-            let text = std::fs::read_to_string(&file).unwrap();
-            assert!(text.contains(&real), "{text}");
-            std::fs::write(&file, text.replace(&real, &format!("https://{}", front.address))).unwrap();
-            plane.kill(zone);
-        }
-        front
-    }
-
     pub(crate) fn doctor(&self) -> (i32, Json) {
         let said = self.scene.plane.cli(&["doctor"]);
         (said.code, said.json)
     }
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => all.extend(files(&entry.path())),
+            Ok(kind) if kind.is_file() => all.push(entry.path()),
+            _ => {}
+        }
+    }
+    all
 }
