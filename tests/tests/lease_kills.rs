@@ -122,7 +122,14 @@ fn a_killed_connector_leaves_no_lease_and_no_user_behind() {
         if left.is_empty() && open.is_empty() {
             break;
         }
-        assert!(last.elapsed() < GONE_WITHIN, "outlive their time: {left:?} of {}, {open:?}", users.len());
+        if last.elapsed() >= GONE_WITHIN {
+            let about = |lease: &String| {
+                let id = format!("database/creds/demo--orders-reader/{lease}");
+                world.write("sys/leases/lookup", &json!({"lease_id": id}))["data"].to_string()
+            };
+            let open: Vec<_> = open.iter().map(about).collect();
+            panic!("outlive their time: {left:?} of {} users; {open:#?}", users.len());
+        }
         std::thread::sleep(Duration::from_millis(200));
     }
     let gone = last.elapsed().as_secs();
