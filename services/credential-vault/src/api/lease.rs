@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use exequatur_fault::Fault;
 use exequatur_lease_server::lease_service_server::LeaseService;
 use exequatur_proto::credential::v1::{
     GiveBackRequest, GiveBackResponse, LeaseRequest, LeaseResponse, PutResealedRequest, PutResealedResponse,
@@ -20,7 +21,11 @@ impl LeaseService for Leases {
     async fn lease(&self, request: Request<LeaseRequest>) -> Result<Response<LeaseResponse>, Status> {
         let call =
             Call { method: "/exequatur.credential.v1.LeaseService/Lease", caller: caller(&request)?.id };
-        let result = self.0.lease(request.get_ref()).await;
+        // In a task of its own: a connector that dies must not cut a call of Vault short, which would leave a
+        // dynamic user without a lease.
+        let (app, request) = (Arc::clone(&self.0), request.into_inner());
+        let task = tokio::spawn(async move { app.lease(&request).await });
+        let result = task.await.unwrap_or_else(|e| Err(Fault::internal(e)));
         Ok(Response::new(self.0.answer(&call, result).await?))
     }
 
